@@ -1,0 +1,1 @@
+//! Filter order, negotiation, watch streams, discovery, health.

@@ -1,0 +1,11 @@
+//! The verbs over a [`Surface`]: create, update, patch, delete, deletecollection, get, list, watch,
+//! subresources, reviews; and [`LocalClient`] for callers in the process.
+//!
+//! Invariants: every write of the program comes through here; the one retry loop of an update or
+//! patch is here; which error becomes which `Status` is decided in `status`.
+//! Deliberately absent: hyper, SQL, what a Workspace is.
+
+pub mod request;
+pub mod surface;
+
+pub use surface::{Directory, Located, Resolved, Resolver, Surface};

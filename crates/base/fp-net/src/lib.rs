@@ -1,0 +1,1 @@
+//! TLS listener, HTTP/1 and HTTP/2 connections, drain.

@@ -1,0 +1,1 @@
+//! kubectl ws, kubectl create-workspace and kubectl kcp by argv[0].

@@ -1,0 +1,1 @@
+//! The reconcilers: plumbing in x.rs, decisions in x/plan.rs.

@@ -1,0 +1,1 @@
+//! kcp's API types, CRD tiers, path index, authorizers, admission, bootstrap content.

@@ -1,0 +1,1 @@
+//! Keyed queue, informer subscription, retry.

@@ -1,0 +1,1 @@
+//! The table of built-in resources: descriptors, defaults, validation, strategy.

@@ -1,0 +1,1 @@
+//! kcp's storage keys both ways, and the value codec.

@@ -1,0 +1,1 @@
+//! kine's table on SQLite: group commit, ordered watch, compaction, TTL.
