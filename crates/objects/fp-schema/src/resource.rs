@@ -46,7 +46,7 @@ pub enum Sub {
 }
 
 /// A printer column (`metav1.TableColumnDefinition`) and where its cell comes from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Column {
     pub name: String,
     /// `string`, `integer`, `number`, `boolean`, `date`.
@@ -57,7 +57,7 @@ pub struct Column {
     pub cell: Cell,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Cell {
     /// A CRD's JSONPath, `.spec.x`.
     JsonPath(String),
