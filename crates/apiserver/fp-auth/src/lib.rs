@@ -2,6 +2,12 @@
 //!
 //! Deliberately absent: HTTP types, what a workspace is.
 
+pub mod authenticate;
+pub mod effective;
+pub mod rbac;
+pub mod rules;
+pub mod union;
+
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
@@ -16,7 +22,24 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
+/// The group every authenticated caller is in.
+pub const AUTHENTICATED: &str = "system:authenticated";
+/// The group every caller without credentials is in.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The name of a caller without credentials.
+pub const ANONYMOUS: &str = "system:anonymous";
+
 impl User {
+    /// A caller without credentials.
+    pub fn anonymous() -> Self {
+        Self { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
+    }
+
+    pub fn new(name: &str, groups: &[&str]) -> Self {
+        let groups = groups.iter().map(|g| (*g).to_owned()).collect();
+        Self { name: name.into(), groups, ..Self::default() }
+    }
+
     pub fn in_group(&self, group: &str) -> bool {
         self.groups.iter().any(|g| g == group)
     }
@@ -57,6 +80,24 @@ pub enum Decision {
 pub struct Verdict {
     pub decision: Decision,
     pub reason: String,
+}
+
+impl Verdict {
+    pub fn allow(reason: impl Into<String>) -> Self {
+        Self { decision: Decision::Allow, reason: reason.into() }
+    }
+
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self { decision: Decision::Deny, reason: reason.into() }
+    }
+
+    pub fn no_opinion(reason: impl Into<String>) -> Self {
+        Self { decision: Decision::NoOpinion, reason: reason.into() }
+    }
+
+    pub fn allowed(&self) -> bool {
+        self.decision == Decision::Allow
+    }
 }
 
 #[async_trait]
