@@ -1,6 +1,7 @@
 //! One object in memory.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use fp_base::{ClusterName, Gr, Revision};
@@ -33,9 +34,25 @@ pub struct Entry {
     /// Sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
     pub deleting: bool,
+    /// See [`Entry::is_clean`]; 0 is "not known".
+    clean_under: AtomicU64,
 }
 
 impl Entry {
+    pub fn new(key: ObjectKey, revision: Revision, json: Bytes, labels: Box<[(Box<str>, Box<str>)]>, deleting: bool) -> Self {
+        Self { key, revision, json, labels, deleting, clean_under: AtomicU64::new(0) }
+    }
+
+    /// Whether the bytes were found right as they are (nothing to prune, nothing to default) by
+    /// the resource with this content hash. A memo of readers, so that they need not parse again.
+    pub fn is_clean(&self, content_hash: u64) -> bool {
+        content_hash != 0 && self.clean_under.load(Ordering::Relaxed) == content_hash
+    }
+
+    pub fn mark_clean(&self, content_hash: u64) {
+        self.clean_under.store(content_hash, Ordering::Relaxed);
+    }
+
     /// Parses the body. Nothing is kept: callers that need it often keep it themselves.
     pub fn object(&self) -> Object {
         serde_json::from_slice(&self.json).expect("an entry's JSON was made from a parsed object")
