@@ -1,0 +1,59 @@
+# Everything a person or CI runs. Build results go to one folder outside the checkout, so that a
+# fresh clone does not build again what an older one has built.
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/ferroplane/target
+TOOLS := $(HOME)/.cache/ferroplane/tools
+PREFIX ?= /usr/local
+CARGO ?= cargo
+GO ?= go
+ARGS ?= --bind-address=127.0.0.1
+
+.PHONY: run test check unit integration crash-test bench install need need-go tools build
+
+## run: build the server and start it (embedded store, files in .kcp); ARGS are start's flags
+run: build
+	exec $(CARGO_TARGET_DIR)/release/ferroplane start $(ARGS)
+
+build: need
+	$(CARGO) build --release --locked --package ferroplane
+
+## test: formatting, lints, the house's own checks, unit, conformance and integration tests
+test: check unit integration
+
+check: need
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) xtask tidy
+	@if command -v cargo-deny >/dev/null; then cargo-deny check bans licenses sources; \
+	else echo "cargo-deny is not installed: dependency rules (deny.toml) not checked"; fi
+
+unit: need
+	$(CARGO) test --workspace --locked --exclude it
+
+integration: need tools build
+	FERROPLANE=$(CARGO_TARGET_DIR)/release/ferroplane TOOLS=$(TOOLS) \
+	  $(CARGO) test --locked --package it
+
+## crash-test: ten minutes of kill -9 under write load
+crash-test: need tools build
+	FERROPLANE=$(CARGO_TARGET_DIR)/release/ferroplane TOOLS=$(TOOLS) CRASH_SECS=600 \
+	  $(CARGO) test --locked --package it crash -- --nocapture
+
+## install: the binary and the kubectl plugins, under PREFIX/bin
+install: build
+	install -d $(PREFIX)/bin
+	install $(CARGO_TARGET_DIR)/release/ferroplane $(PREFIX)/bin/ferroplane
+	for name in kubectl-ws kubectl-kcp kubectl-create_workspace kubectl-create-workspace; do \
+	  ln -sf ferroplane $(PREFIX)/bin/$$name; done
+
+# The test programs in Go: kubectl at a current version, and a client-go client.
+tools: need-go
+	mkdir -p $(TOOLS)
+	cd tests/tools/kubectl && $(GO) build -o $(TOOLS)/kubectl .
+
+need:
+	@command -v $(CARGO) >/dev/null || { echo "cargo (Rust 1.95 or newer) is missing: install it with rustup"; exit 1; }
+	@command -v cc >/dev/null || { echo "installing gcc with apt-get (the bundled SQLite and TLS library are C)"; \
+	  apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
+
+need-go:
+	@command -v $(GO) >/dev/null || { echo "go (1.26 or newer) is missing: the tests build kubectl with it"; exit 1; }
