@@ -4,8 +4,15 @@
 //! Deliberately absent: schemas, clusters, the store.
 
 pub mod field;
+pub mod go;
+pub mod json;
 pub mod meta;
+pub mod names;
+pub mod object_meta;
+pub mod selector;
 pub mod status;
+pub mod time;
+pub mod uid;
 
 /// A JSON object: what every Kubernetes object is. Keys are sorted, as Go prints a map.
 pub type Object = serde_json::Map<String, serde_json::Value>;
