@@ -1,1 +1,3 @@
 //! The table of built-in resources: descriptors, defaults, validation, strategy.
+
+pub mod tables;
