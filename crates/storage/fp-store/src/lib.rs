@@ -12,7 +12,11 @@ use bytes::Bytes;
 use fp_base::Revision;
 
 pub mod conformance;
+mod keys;
 pub mod memory;
+
+pub use keys::{check_key, check_prefix, prefix_end};
+pub use memory::MemoryStore;
 
 /// Keys are UTF-8 without NUL; a prefix is a key's beginning.
 pub type Key = Arc<str>;
@@ -124,6 +128,10 @@ pub enum Error {
 pub const VALUE_BYTES_MAX: usize = 1_572_864;
 /// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 2048;
+/// The most compares and writes of one transaction.
+pub const TXN_OPS_MAX: usize = 4096;
+/// The most bytes, keys and values, that one transaction writes.
+pub const TXN_BYTES_MAX: usize = 32 << 20;
 
 /// Batches of events in revision order. A batch never splits a transaction.
 #[async_trait]
@@ -150,11 +158,13 @@ pub trait Store: Send + Sync + 'static {
     async fn count(&self, prefix: &str, at: Revision) -> Result<u64, Error>;
     async fn commit(&self, txn: Txn) -> Result<Outcome, Error>;
     /// Events of keys that begin with `prefix`, from revision `from` on, inclusive.
-    /// `Error::Compacted` when `from` is at or below the compact revision.
+    /// `Error::Compacted` when `from` is at or below the compact revision, now or, from the
+    /// watcher, once the watcher has fallen behind it. A `from` in the future is waited for.
     async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watcher>, Error>;
-    /// Forgets history at and below `at`; live keys stay. Returns the compact revision in force.
+    /// Forgets history below `at`; live keys and the state at `at` stay. Returns the compact
+    /// revision in force, which is later than `at` if it was before; `Future` for one to come.
     async fn compact(&self, at: Revision) -> Result<Revision, Error>;
-    /// The compact revision: reads and watches at or above it plus one are served.
+    /// The compact revision: reads at or above it and watches above it are served.
     async fn compacted(&self) -> Result<Revision, Error>;
     /// Flushes and closes; later calls get `Unavailable`.
     async fn close(&self);
