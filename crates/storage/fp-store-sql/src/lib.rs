@@ -1,1 +1,155 @@
 //! kine's table on SQLite: group commit, ordered watch, compaction, TTL.
+//!
+//! One thread owns the connection that writes. It takes every transaction that has queued, makes
+//! them one SQLite transaction, and answers them all after one `COMMIT` with `synchronous=FULL`:
+//! many writers share an fsync, and revision order is commit order. What is committed goes to
+//! watchers through a ring that is bounded in bytes; who falls behind it reads the table.
+//!
+//! Invariants: revision = row id, never reused (`sqlite_sequence` remembers it past compaction);
+//! nothing is answered or published before it is durable; after a failed sync nothing is
+//! acknowledged until the file is opened again. kine reads and writes the table before and after
+//! us; what the table cannot hold lies in tables named `fp_...`, which kine ignores.
+//! Deliberately absent: what a key means; two processes on one file (the lock file refuses).
+
+mod compact;
+mod expiry;
+mod hub;
+mod lock;
+mod open;
+mod queue;
+mod readers;
+mod rows;
+mod schema;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fp_base::Revision;
+use fp_store::{
+    Error, ListQuery, Outcome, Page, Row, Store, Txn, Watcher, check_key, check_prefix,
+};
+use parking_lot::Mutex;
+
+use crate::hub::{Hub, SqlWatcher};
+pub use crate::open::OpenError;
+use crate::queue::Queue;
+use crate::readers::Readers;
+
+pub struct Config {
+    /// The database file; it is created if absent, its folder is not.
+    pub path: PathBuf,
+    /// Connections that read, each with a page cache of about one MiB.
+    pub n_readers: usize,
+    /// The most bytes of recent events that are kept in memory for watchers.
+    pub ring_bytes_max: usize,
+    /// How often history is looked at for compaction; `None` compacts only when told to.
+    pub compact_interval: Option<Duration>,
+    /// Background compaction keeps at least this much time of history...
+    pub compact_keep: Duration,
+    /// ... and at least so many revisions (kine keeps 1000).
+    pub compact_keep_revisions: u32,
+}
+
+/// kine's table in one SQLite file, opened by this process alone.
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    /// Joined on close or drop, whichever is first; the file lock is free after it.
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What watchers share with the store.
+struct Shared {
+    hub: Hub,
+    queue: Queue,
+    readers: Readers,
+}
+
+impl SqliteStore {
+    /// Opens or creates the file. Blocks for as long as SQLite takes to recover and look at it.
+    pub fn open(config: Config) -> Result<Arc<Self>, OpenError> {
+        let opened = open::open(&config)?;
+        let shared = Arc::new(Shared {
+            hub: Hub::new(opened.head, config.ring_bytes_max),
+            queue: Queue::new(),
+            readers: Readers::new(opened.readers),
+        });
+        let writer = writer::spawn(shared.clone(), opened.writing, &config)?;
+        Ok(Arc::new(Self { shared, writer: Mutex::new(Some(writer)) }))
+    }
+
+    fn stop(shared: &Shared, writer: Option<JoinHandle<()>>) {
+        shared.queue.close("it is closed");
+        shared.readers.close();
+        if let Some(writer) = writer
+            && writer.join().is_err()
+        {
+            tracing::error!("the store's writer panicked");
+        }
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        Self::stop(&self.shared, self.writer.get_mut().take());
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn head(&self) -> Result<Revision, Error> {
+        self.shared.hub.head()
+    }
+
+    async fn get(&self, key: &str, at: Revision) -> Result<Option<Row>, Error> {
+        check_key(key)?;
+        let key = key.to_owned();
+        self.shared.readers.read(move |conn| rows::get(conn, &key, at)).await
+    }
+
+    async fn list(&self, query: ListQuery<'_>) -> Result<Page, Error> {
+        check_prefix(query.prefix)?;
+        let range = rows::Range::new(query.prefix, query.start_after);
+        let (limit, at) = (query.limit, query.at);
+        self.shared.readers.read(move |conn| rows::list(conn, &range, limit, at)).await
+    }
+
+    async fn count(&self, prefix: &str, at: Revision) -> Result<u64, Error> {
+        check_prefix(prefix)?;
+        let range = rows::Range::new(prefix, None);
+        self.shared.readers.read(move |conn| rows::count(conn, &range, at)).await
+    }
+
+    async fn commit(&self, txn: Txn) -> Result<Outcome, Error> {
+        txn.check()?;
+        rows::check_names(&txn)?;
+        self.shared.queue.commit(txn).await
+    }
+
+    async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watcher>, Error> {
+        check_prefix(prefix)?;
+        let cursor = Revision(from.0 - 1).max(Revision::ZERO);
+        let oldest = self.compacted().await?;
+        if cursor < oldest {
+            return Err(Error::Compacted { asked: from, oldest: oldest.next() });
+        }
+        Ok(Box::new(SqlWatcher::new(self.shared.clone(), prefix, cursor)))
+    }
+
+    async fn compact(&self, at: Revision) -> Result<Revision, Error> {
+        self.shared.queue.compact(at).await
+    }
+
+    async fn compacted(&self) -> Result<Revision, Error> {
+        self.shared.readers.read(rows::compacted).await
+    }
+
+    async fn close(&self) {
+        let (shared, writer) = (self.shared.clone(), self.writer.lock().take());
+        // Joining waits for an fsync; a join error would be a panic of `stop`, which has none.
+        let _ = tokio::task::spawn_blocking(move || Self::stop(&shared, writer)).await;
+    }
+}

@@ -1,0 +1,116 @@
+//! The queue before the writer: bounded in bytes, taken whole.
+//!
+//! Invariant: a job that is refused or found in a closed queue was not begun, so its answer is
+//! `Unavailable`, never `Unknown`.
+
+use std::time::Instant;
+
+use fp_base::Revision;
+use fp_store::{Error, Outcome, Txn};
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// The most that waits or is being written, in units of [`UNIT_BYTES`]: 64 MiB, 16,384 small writes.
+const QUEUE_UNITS_MAX: u32 = 16 << 10;
+const UNIT_BYTES: usize = 4 << 10;
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+pub(crate) struct Write {
+    pub(crate) txn: Txn,
+    pub(crate) reply: Reply<Outcome>,
+    /// Room in the queue, given back with the answer.
+    _room: OwnedSemaphorePermit,
+}
+
+#[derive(Default)]
+pub(crate) struct Taken {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) compactions: Vec<(Revision, Reply<Revision>)>,
+    /// Nothing comes after this.
+    pub(crate) closed: bool,
+}
+
+pub(crate) struct Queue {
+    waiting: Mutex<Waiting>,
+    wake: Condvar,
+    room: std::sync::Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: Taken,
+    /// Why nothing is taken any more.
+    refusal: Option<String>,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        let room = std::sync::Arc::new(Semaphore::new(QUEUE_UNITS_MAX as usize));
+        Self { waiting: Mutex::default(), wake: Condvar::new(), room }
+    }
+
+    pub(crate) async fn commit(&self, txn: Txn) -> Result<Outcome, Error> {
+        let units = 1 + txn.size_bytes() / UNIT_BYTES;
+        let units = u32::try_from(units).map_or(QUEUE_UNITS_MAX, |n| n.min(QUEUE_UNITS_MAX));
+        let room = self.room.clone().acquire_many_owned(units).await;
+        let room = room.expect("the semaphore is never closed");
+        let (reply, answer) = oneshot::channel();
+        self.push(|jobs| jobs.writes.push(Write { txn, reply, _room: room }))?;
+        // Without an answer the writer panicked with the job in hand.
+        answer.await.unwrap_or(Err(Error::Unknown(None)))
+    }
+
+    /// Compactions are few and asked for one at a time, so they take no room.
+    pub(crate) async fn compact(&self, at: Revision) -> Result<Revision, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.push(|jobs| jobs.compactions.push((at, reply)))?;
+        answer.await.unwrap_or(Err(Error::Unknown(None)))
+    }
+
+    fn push(&self, add: impl FnOnce(&mut Taken)) -> Result<(), Error> {
+        let mut waiting = self.waiting.lock();
+        if let Some(what) = &waiting.refusal {
+            return Err(Error::Unavailable { what: what.clone(), source: None });
+        }
+        add(&mut waiting.jobs);
+        drop(waiting);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Everything that waits, or nothing once `until` has come; `None` waits for ever.
+    pub(crate) fn take(&self, until: Option<Instant>) -> Taken {
+        let mut waiting = self.waiting.lock();
+        while waiting.jobs.is_empty() && waiting.refusal.is_none() {
+            match until {
+                Some(until) if self.wake.wait_until(&mut waiting, until).timed_out() => break,
+                Some(_) => {}
+                None => self.wake.wait(&mut waiting),
+            }
+        }
+        Taken { closed: waiting.refusal.is_some(), ..std::mem::take(&mut waiting.jobs) }
+    }
+
+    /// Closes, and refuses what waits too: its writer is gone.
+    pub(crate) fn abandon(&self, what: &str) {
+        self.close(what);
+        let left = std::mem::take(&mut self.waiting.lock().jobs);
+        let refused = || Error::Unavailable { what: what.to_owned(), source: None };
+        // Who no longer waits has dropped the receiver.
+        left.writes.into_iter().for_each(|write| drop(write.reply.send(Err(refused()))));
+        left.compactions.into_iter().for_each(|(_, reply)| drop(reply.send(Err(refused()))));
+    }
+
+    /// Refuses what comes from now on, saying why; the first reason stays.
+    pub(crate) fn close(&self, what: &str) {
+        self.waiting.lock().refusal.get_or_insert_with(|| what.to_owned());
+        self.wake.notify_one();
+    }
+}
+
+impl Taken {
+    fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.compactions.is_empty()
+    }
+}
