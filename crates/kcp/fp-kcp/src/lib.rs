@@ -1,1 +1,19 @@
-//! kcp's API types, CRD tiers, path index, authorizers, admission, bootstrap content.
+//! What makes it kcp: its API types, the tiers of resource definitions, the path index, binding,
+//! authorizers, admission, and the content that a new server starts with.
+//!
+//! Invariants: decisions here are pure or answer from memory; nothing waits, nothing is spawned.
+//! Deliberately absent: tasks, queues, sockets.
+
+pub mod api;
+pub mod assets;
+pub mod bootstrap;
+pub mod clusters;
+pub mod conditions;
+pub mod directory;
+pub mod hash;
+pub mod names;
+pub mod resolver;
+pub mod rules;
+
+#[cfg(test)]
+mod testing;
