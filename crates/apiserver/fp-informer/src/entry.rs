@@ -1,5 +1,6 @@
 //! One object in memory.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,11 +17,40 @@ pub struct TableId {
 }
 
 /// Where an object lives within its table. `namespace` is empty for cluster-scoped objects.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+///
+/// Ordered as `cluster/namespace/name` is ordered byte by byte, so that a list from memory and one
+/// from the store's history go through the objects in one order (`a-b/` stands before `a/`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectKey {
     pub cluster: ClusterName,
     pub namespace: Arc<str>,
     pub name: Arc<str>,
+}
+
+impl Ord for ObjectKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        part(self.cluster.as_str(), other.cluster.as_str())
+            .then_with(|| part(&self.namespace, &other.namespace))
+            .then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+impl PartialOrd for ObjectKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Compares two components as if each ended with a slash; the empty one, which no key has, is first.
+fn part(a: &str, b: &str) -> Ordering {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let shared = a.len().min(b.len());
+    a[..shared].cmp(&b[..shared]).then_with(|| match (a.get(shared), b.get(shared)) {
+        (None, None) => Ordering::Equal,
+        _ if a.is_empty() => Ordering::Less,
+        _ if b.is_empty() => Ordering::Greater,
+        (next, other) => next.unwrap_or(&b'/').cmp(other.unwrap_or(&b'/')),
+    })
 }
 
 /// One object at one revision: the JSON as it is served in the stored version (with
@@ -58,6 +88,7 @@ impl Entry {
         serde_json::from_slice(&self.json).expect("an entry's JSON was made from a parsed object")
     }
 
+    /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|i| &*self.labels[i].1)
     }
