@@ -96,6 +96,15 @@ impl Cursor {
         Ok(changes)
     }
 
+    /// Moves `delivered` to the informer's revision when nothing is pending, and returns it.
+    pub fn progress(&mut self) -> Revision {
+        let state = self.table.state.read();
+        if self.slot.unseen.load(Ordering::Relaxed) == 0 {
+            self.delivered = self.delivered.max(self.table.known(&state));
+        }
+        self.delivered
+    }
+
     /// Waits until something is pending.
     pub async fn pending(&self) {
         while self.slot.unseen.load(Ordering::Relaxed) == 0 {

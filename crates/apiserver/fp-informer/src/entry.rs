@@ -1,6 +1,6 @@
 //! One object in memory.
 
-use std::cmp::Ordering;
+use std::cmp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,7 +28,7 @@ pub struct ObjectKey {
 }
 
 impl Ord for ObjectKey {
-    fn cmp(&self, other: &Self) -> Ordering {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
         part(self.cluster.as_str(), other.cluster.as_str())
             .then_with(|| part(&self.namespace, &other.namespace))
             .then_with(|| self.name.cmp(&other.name))
@@ -36,19 +36,19 @@ impl Ord for ObjectKey {
 }
 
 impl PartialOrd for ObjectKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
 /// Compares two components as if each ended with a slash; the empty one, which no key has, is first.
-fn part(a: &str, b: &str) -> Ordering {
+fn part(a: &str, b: &str) -> cmp::Ordering {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let shared = a.len().min(b.len());
     a[..shared].cmp(&b[..shared]).then_with(|| match (a.get(shared), b.get(shared)) {
-        (None, None) => Ordering::Equal,
-        _ if a.is_empty() => Ordering::Less,
-        _ if b.is_empty() => Ordering::Greater,
+        (None, None) => cmp::Ordering::Equal,
+        _ if a.is_empty() => cmp::Ordering::Less,
+        _ if b.is_empty() => cmp::Ordering::Greater,
         (next, other) => next.unwrap_or(&b'/').cmp(other.unwrap_or(&b'/')),
     })
 }

@@ -186,13 +186,13 @@ impl Informer {
         let observers = self.observers.read();
         let old = table.state.read().entries.clone();
         for entry in old.values().filter(|entry| !new.contains_key(&entry.key)) {
-            let gone = Entry {
-                key: entry.key.clone(),
-                revision: at,
-                json: entry.json.clone(),
-                labels: entry.labels.clone(),
-                deleting: entry.deleting,
-            };
+            let gone = Entry::new(
+                entry.key.clone(),
+                at,
+                entry.json.clone(),
+                entry.labels.clone(),
+                entry.deleting,
+            );
             let change =
                 Change { kind: ChangeKind::Deleted, entry: Arc::new(gone), old: Some(entry.clone()) };
             tell(&observers, table.id(), &change);

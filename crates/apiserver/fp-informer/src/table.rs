@@ -29,6 +29,8 @@ pub struct Listed {
     pub entries: Vec<Arc<Entry>>,
     /// The entries are the table's state at this revision.
     pub revision: Revision,
+    /// They are its state at every revision from this one to `revision`.
+    pub changed: Revision,
     /// More entries follow the last one.
     pub more: bool,
     /// How many follow; unknown when a filter is in use.
@@ -84,13 +86,13 @@ impl Table {
     /// The entries in key order.
     pub fn list(&self, query: Query<'_>) -> Listed {
         let state = self.state.read();
-        let revision = self.known(&state);
+        let (changed, revision) = (state.changed, self.known(&state));
         let mut range = state.range(&query);
         let Some(filter) = query.filter else {
             let take = if query.limit == 0 { usize::MAX } else { query.limit };
             let entries: Vec<_> = range.by_ref().take(take).cloned().collect();
             let remaining = range.count() as u64;
-            return Listed { entries, revision, more: remaining > 0, remaining: Some(remaining) };
+            return Listed { entries, revision, changed, more: remaining > 0, remaining: Some(remaining) };
         };
         let mut entries: Vec<_> = range.cloned().collect();
         drop(state);
@@ -104,7 +106,7 @@ impl Table {
             kept += usize::from(wanted);
             wanted
         });
-        Listed { entries, revision, more, remaining: if more { None } else { Some(0) } }
+        Listed { entries, revision, changed, more, remaining: (!more).then_some(0) }
     }
 
     /// How many entries there are.

@@ -3,10 +3,19 @@
 //!
 //! Deliberately absent: admission, HTTP, RBAC.
 
+mod log;
+mod prepared;
+pub mod pump;
+pub mod store;
+mod strings;
+mod watch;
+mod write;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use fp_base::{ClusterName, ClusterScope, Revision};
+pub use fp_informer::{Change, ChangeKind};
 use fp_informer::{Entry, ObjectKey};
 use fp_object::Object;
 use fp_schema::ResourceInfo;
@@ -84,22 +93,6 @@ pub enum WatchFrom {
     After(Revision),
     /// First everything that exists (at least as fresh as the call), then changes.
     Start { fresh: bool },
-}
-
-/// One change. `old` is the entry before: filters need it to tell when an object leaves a selection.
-#[derive(Clone, Debug)]
-pub struct Change {
-    pub kind: ChangeKind,
-    /// For a delete: the last state, at the revision of the delete.
-    pub entry: Arc<Entry>,
-    pub old: Option<Arc<Entry>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeKind {
-    Added,
-    Modified,
-    Deleted,
 }
 
 /// What a watch yields.

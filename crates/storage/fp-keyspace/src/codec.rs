@@ -18,7 +18,7 @@ const PROTOBUF: &[u8] = b"k8s\0";
 impl Layout {
     /// The bytes to store for `object`, which is in the resource's storage version. What a reader
     /// learns from the key or the row is left out: `resourceVersion`, `selfLink` and the cluster.
-    pub fn encode(&self, info: &ResourceInfo, object: &Object) -> Result<Vec<u8>, Error> {
+    pub fn encode(&self, _info: &ResourceInfo, object: &Object) -> Result<Vec<u8>, Error> {
         let object = stripped(object);
         let mut value = json::to_vec(&object);
         value.push(b'\n');

@@ -10,6 +10,8 @@ mod codec;
 mod json;
 mod key;
 mod served;
+#[cfg(test)]
+mod testing;
 
 use std::collections::HashMap;
 use std::sync::Arc;
