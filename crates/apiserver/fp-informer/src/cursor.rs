@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use fp_base::{ClusterScope, Revision};
 use tokio::sync::Notify;
 
-use crate::table::{Behind, Table};
 use crate::Change;
+use crate::table::{Behind, Table};
 
 /// The most changes one call returns: a watcher that is far back catches up in steps.
 pub const CHANGES_MAX: usize = 1024;
@@ -23,7 +23,11 @@ pub(crate) struct Slot {
 
 impl Slot {
     pub fn new(namespace: Option<&str>) -> Self {
-        Self { namespace: namespace.map(Into::into), unseen: AtomicI64::new(0), notify: Notify::new() }
+        Self {
+            namespace: namespace.map(Into::into),
+            unseen: AtomicI64::new(0),
+            notify: Notify::new(),
+        }
     }
 
     pub fn wants(&self, namespace: &str) -> bool {
@@ -54,7 +58,12 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    pub(crate) fn new(table: Arc<Table>, scope: ClusterScope, slot: Arc<Slot>, delivered: Revision) -> Self {
+    pub(crate) fn new(
+        table: Arc<Table>,
+        scope: ClusterScope,
+        slot: Arc<Slot>,
+        delivered: Revision,
+    ) -> Self {
         Self { table, scope, slot, delivered }
     }
 

@@ -69,7 +69,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub fn new(key: ObjectKey, revision: Revision, json: Bytes, labels: Box<[(Box<str>, Box<str>)]>, deleting: bool) -> Self {
+    pub fn new(
+        key: ObjectKey,
+        revision: Revision,
+        json: Bytes,
+        labels: Box<[(Box<str>, Box<str>)]>,
+        deleting: bool,
+    ) -> Self {
         Self { key, revision, json, labels, deleting, clean_under: AtomicU64::new(0) }
     }
 

@@ -161,7 +161,9 @@ impl Informer {
         let mut changes = Vec::with_capacity(events.len());
         // After a feeder's reconnect events may come again.
         let known = self.revision();
-        for Event { table, entry, deleted } in events.into_iter().filter(|e| e.entry.revision > known) {
+        for Event { table, entry, deleted } in
+            events.into_iter().filter(|e| e.entry.revision > known)
+        {
             let old = if many {
                 let key = (Arc::as_ptr(&table), entry.key.clone());
                 let new = (!deleted).then(|| entry.clone());
@@ -193,8 +195,11 @@ impl Informer {
                 entry.labels.clone(),
                 entry.deleting,
             );
-            let change =
-                Change { kind: ChangeKind::Deleted, entry: Arc::new(gone), old: Some(entry.clone()) };
+            let change = Change {
+                kind: ChangeKind::Deleted,
+                entry: Arc::new(gone),
+                old: Some(entry.clone()),
+            };
             tell(&observers, table.id(), &change);
         }
         for entry in new.values() {
@@ -203,7 +208,11 @@ impl Informer {
                 continue;
             }
             let kind = if before.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
-            tell(&observers, table.id(), &Change { kind, entry: entry.clone(), old: before.cloned() });
+            tell(
+                &observers,
+                table.id(),
+                &Change { kind, entry: entry.clone(), old: before.cloned() },
+            );
         }
     }
 
@@ -250,7 +259,9 @@ impl Default for Informer {
 }
 
 fn tell(observers: &[(Option<TableId>, Observer)], table: &TableId, change: &Change) {
-    for (_, observer) in observers.iter().filter(|(own, _)| own.as_ref().is_none_or(|id| id == table)) {
+    for (_, observer) in
+        observers.iter().filter(|(own, _)| own.as_ref().is_none_or(|id| id == table))
+    {
         observer(change);
     }
 }

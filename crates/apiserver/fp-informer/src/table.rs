@@ -92,7 +92,13 @@ impl Table {
             let take = if query.limit == 0 { usize::MAX } else { query.limit };
             let entries: Vec<_> = range.by_ref().take(take).cloned().collect();
             let remaining = range.count() as u64;
-            return Listed { entries, revision, changed, more: remaining > 0, remaining: Some(remaining) };
+            return Listed {
+                entries,
+                revision,
+                changed,
+                more: remaining > 0,
+                remaining: Some(remaining),
+            };
         };
         let mut entries: Vec<_> = range.cloned().collect();
         drop(state);
@@ -115,7 +121,8 @@ impl Table {
         if let (ClusterScope::All, None) = (scope, namespace) {
             return state.entries.len() as u64;
         }
-        state.range(&Query { scope, namespace, start_after: None, limit: 0, filter: None }).count() as u64
+        state.range(&Query { scope, namespace, start_after: None, limit: 0, filter: None }).count()
+            as u64
     }
 
     /// The revision of the last change of any object of the table. Between it and the informer's
@@ -239,7 +246,12 @@ impl State {
     }
 
     /// Puts another state in place of this one, as of revision `at`. Every cursor is behind then.
-    pub fn replace(&mut self, entries: BTreeMap<ObjectKey, Arc<Entry>>, at: Revision, woken: &mut Vec<Arc<Slot>>) {
+    pub fn replace(
+        &mut self,
+        entries: BTreeMap<ObjectKey, Arc<Entry>>,
+        at: Revision,
+        woken: &mut Vec<Arc<Slot>>,
+    ) {
         self.entries = entries;
         self.ring = Ring::new(at);
         self.changed = at;

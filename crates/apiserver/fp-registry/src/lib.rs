@@ -128,20 +128,48 @@ pub struct Guard {
 /// workspaces bring their own.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    async fn get(&self, info: &Arc<ResourceInfo>, key: &ObjectKey, freshness: Freshness) -> Result<Option<Arc<Entry>>, Error>;
+    async fn get(
+        &self,
+        info: &Arc<ResourceInfo>,
+        key: &ObjectKey,
+        freshness: Freshness,
+    ) -> Result<Option<Arc<Entry>>, Error>;
     async fn list(&self, place: Place<'_>, query: ListQuery<'_>) -> Result<Page, Error>;
     async fn count(&self, place: Place<'_>) -> Result<u64, Error>;
     /// Stores `object` (in the storage version). The entry returned carries its revision.
-    async fn create(&self, info: &Arc<ResourceInfo>, key: &ObjectKey, object: &Object, guards: &[Guard]) -> Result<Arc<Entry>, Error>;
-    async fn update(&self, info: &Arc<ResourceInfo>, key: &ObjectKey, expected: Revision, object: &Object, guards: &[Guard]) -> Result<Arc<Entry>, Error>;
+    async fn create(
+        &self,
+        info: &Arc<ResourceInfo>,
+        key: &ObjectKey,
+        object: &Object,
+        guards: &[Guard],
+    ) -> Result<Arc<Entry>, Error>;
+    async fn update(
+        &self,
+        info: &Arc<ResourceInfo>,
+        key: &ObjectKey,
+        expected: Revision,
+        object: &Object,
+        guards: &[Guard],
+    ) -> Result<Arc<Entry>, Error>;
     /// Removes the key. The entry returned is the last state at the revision of the delete.
-    async fn delete(&self, info: &Arc<ResourceInfo>, key: &ObjectKey, expected: Revision, guards: &[Guard]) -> Result<Arc<Entry>, Error>;
+    async fn delete(
+        &self,
+        info: &Arc<ResourceInfo>,
+        key: &ObjectKey,
+        expected: Revision,
+        guards: &[Guard],
+    ) -> Result<Arc<Entry>, Error>;
     async fn watch(&self, place: Place<'_>, from: WatchFrom) -> Result<Box<dyn Watch>, Error>;
 }
 
 /// Writes `seconds`-lived objects: only core events have a TTL.
 pub fn ttl_secs(info: &ResourceInfo) -> u32 {
-    if &*info.gr.resource == "events" && matches!(&*info.gr.group, "" | "events.k8s.io") { 3600 } else { 0 }
+    if &*info.gr.resource == "events" && matches!(&*info.gr.group, "" | "events.k8s.io") {
+        3600
+    } else {
+        0
+    }
 }
 
 /// The key of an object.

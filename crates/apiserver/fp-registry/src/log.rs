@@ -25,8 +25,10 @@ impl Log {
             .layout
             .prefix(place.info, place.scope, place.namespace)
             .map_err(crate::store::codec_error)?;
-        let watcher = shared.store.watch(&prefix, after.next()).await.map_err(|e| expired(e, after))?;
-        let namespace = place.namespace.filter(|_| *place.scope == ClusterScope::All).map(Into::into);
+        let watcher =
+            shared.store.watch(&prefix, after.next()).await.map_err(|e| expired(e, after))?;
+        let namespace =
+            place.namespace.filter(|_| *place.scope == ClusterScope::All).map(Into::into);
         Ok(Self { watcher, namespace, delivered: after })
     }
 

@@ -98,7 +98,10 @@ impl Pump {
                 wait = RETRY_MIN;
             }
             let compacted = matches!(error, Error::Compacted { .. });
-            tracing::warn!(error = &error as &dyn std::error::Error, "watch of the store has ended");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "watch of the store has ended"
+            );
             if compacted && let Err(error) = self.load().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "read the store again");
             }
@@ -118,7 +121,8 @@ impl Pump {
         loop {
             match watcher.next().await {
                 Ok(batch) => {
-                    let events = batch.events.into_iter().filter_map(|event| self.event(tables, event));
+                    let events =
+                        batch.events.into_iter().filter_map(|event| self.event(tables, event));
                     self.shared.informer.apply(events.collect(), batch.progress);
                 }
                 Err(error) => return store_error(error),
@@ -182,12 +186,15 @@ struct Tables {
 impl Tables {
     fn of(&mut self, shared: &Shared, parts: &Parts<'_>) -> Arc<Table> {
         let same = |id: &TableId| {
-            *id.gr.group == *parts.group && *id.gr.resource == *parts.resource && *id.segment == *parts.segment
+            *id.gr.group == *parts.group
+                && *id.gr.resource == *parts.resource
+                && *id.segment == *parts.segment
         };
         if let Some(last) = self.last.as_ref().filter(|table| same(table.id())) {
             return last.clone();
         }
-        let id = TableId { gr: Gr::new(parts.group, parts.resource), segment: parts.segment.into() };
+        let id =
+            TableId { gr: Gr::new(parts.group, parts.resource), segment: parts.segment.into() };
         let table = shared.informer.table(&id);
         self.last = Some(table.clone());
         table

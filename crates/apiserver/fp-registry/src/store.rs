@@ -16,7 +16,9 @@ use fp_store::{Key, Row, Store};
 use crate::prepared::Prepared;
 use crate::pump::{Counts, Pump};
 use crate::strings::Strings;
-use crate::{Backend, Error, Freshness, Guard, ListQuery, Page, Place, Watch, WatchFrom, watch, write};
+use crate::{
+    Backend, Error, Freshness, Guard, ListQuery, Page, Place, Watch, WatchFrom, watch, write,
+};
 
 /// How long a read waits for memory to reach the revision it asks for (`cacher.go` of Kubernetes).
 pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
@@ -203,7 +205,12 @@ impl Shared {
     }
 
     /// The entry of a value stored at `parts`.
-    pub fn decode(&self, parts: &Parts<'_>, value: &Bytes, revision: Revision) -> Result<Arc<Entry>, Error> {
+    pub fn decode(
+        &self,
+        parts: &Parts<'_>,
+        value: &Bytes,
+        revision: Revision,
+    ) -> Result<Arc<Entry>, Error> {
         let served = self.layout.decode(parts, value).map_err(codec_error)?;
         Ok(entry(self.object_key(parts), &served, revision))
     }
@@ -261,7 +268,12 @@ fn page(entries: Vec<Arc<Entry>>, revision: Revision, more: bool, remaining: Opt
 }
 
 /// A list at a past revision since which the table has not changed: memory has it.
-fn list_unchanged(table: &Table, place: &Place<'_>, query: &ListQuery<'_>, at: Revision) -> Option<Page> {
+fn list_unchanged(
+    table: &Table,
+    place: &Place<'_>,
+    query: &ListQuery<'_>,
+    at: Revision,
+) -> Option<Page> {
     let listed = table.list(memory_query(place, query));
     (listed.changed <= at).then(|| page(listed.entries, at, listed.more, listed.remaining))
 }
@@ -273,7 +285,8 @@ async fn list_history(
     query: &ListQuery<'_>,
     at: Revision,
 ) -> Result<Page, Error> {
-    let prefix = shared.layout.prefix(place.info, place.scope, place.namespace).map_err(codec_error)?;
+    let prefix =
+        shared.layout.prefix(place.info, place.scope, place.namespace).map_err(codec_error)?;
     let mut start_after = match query.start_after {
         Some(key) => Some(shared.key(place.info, key)?),
         None => None,
@@ -281,7 +294,8 @@ async fn list_history(
     // A namespace over all clusters is no prefix.
     let namespace = place.namespace.filter(|_| *place.scope == ClusterScope::All);
     let wanted = |entry: &Entry| {
-        namespace.is_none_or(|ns| *entry.key.namespace == *ns) && query.filter.is_none_or(|f| f(entry))
+        namespace.is_none_or(|ns| *entry.key.namespace == *ns)
+            && query.filter.is_none_or(|f| f(entry))
     };
     let mut entries = Vec::new();
     loop {

@@ -25,7 +25,11 @@ impl Strings {
     /// The same key, in strings that are shared with other keys.
     pub fn key(&self, cluster: ClusterName, namespace: &str, name: &str) -> ObjectKey {
         let mut sets = self.sets.lock();
-        ObjectKey { cluster: sets.cluster(cluster), namespace: sets.text(namespace), name: sets.text(name) }
+        ObjectKey {
+            cluster: sets.cluster(cluster),
+            namespace: sets.text(namespace),
+            name: sets.text(name),
+        }
     }
 }
 

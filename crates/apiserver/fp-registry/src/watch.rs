@@ -74,7 +74,8 @@ impl Watch for StoreWatch {
                         Ok(changes) => changes,
                         Err(_) => {
                             let after = cursor.delivered();
-                            self.source = Source::Log(Log::open(&self.shared, &self.place(), after).await?);
+                            self.source =
+                                Source::Log(Log::open(&self.shared, &self.place(), after).await?);
                             continue;
                         }
                     }

@@ -68,7 +68,8 @@ pub(crate) async fn delete(
         },
     };
     let compare = Compare::At(at.clone(), expected);
-    let txn = Txn { compares: compares(shared, compare, guards)?, ops: vec![Op::Delete { key: at }] };
+    let txn =
+        Txn { compares: compares(shared, compare, guards)?, ops: vec![Op::Delete { key: at }] };
     match shared.store.commit(txn).await.map_err(store_error)? {
         Outcome::Committed(revisions) => tombstone(&last.expect("set above"), revisions[0]),
         Outcome::Failed(rows) => Err(refused(shared, rows, Some(expected), guards)),
@@ -126,7 +127,9 @@ async fn create_absent(shared: &Shared, writes: &[Write]) -> Result<Vec<Arc<Entr
                 }
             }
             Err(error) => {
-                absent.iter().for_each(|i| shared.prepared.forget(&writes[*i].at, &writes[*i].value));
+                absent
+                    .iter()
+                    .for_each(|i| shared.prepared.forget(&writes[*i].at, &writes[*i].value));
                 return Err(store_error(error));
             }
         }
@@ -146,22 +149,43 @@ struct Write {
 }
 
 impl Write {
-    fn new(shared: &Shared, info: &ResourceInfo, key: &ObjectKey, object: &Object) -> Result<Self, Error> {
+    fn new(
+        shared: &Shared,
+        info: &ResourceInfo,
+        key: &ObjectKey,
+        object: &Object,
+    ) -> Result<Self, Error> {
         let at = shared.key(info, key)?;
         let value = Bytes::from(shared.layout.encode(info, object).map_err(codec_error)?);
         // What is answered is what readers will get: the stored bytes read back.
         let parts = shared.split(&at)?;
         let served = Arc::new(shared.layout.decode(&parts, &value).map_err(codec_error)?);
         let key = shared.strings.key(key.cluster.clone(), &key.namespace, &key.name);
-        Ok(Self { at, key, value, served, table: shared.table(info), lease_ttl_secs: ttl_secs(info) })
+        Ok(Self {
+            at,
+            key,
+            value,
+            served,
+            table: shared.table(info),
+            lease_ttl_secs: ttl_secs(info),
+        })
     }
 
     fn op(&self) -> Op {
-        Op::Put { key: self.at.clone(), value: self.value.clone(), lease_ttl_secs: self.lease_ttl_secs }
+        Op::Put {
+            key: self.at.clone(),
+            value: self.value.clone(),
+            lease_ttl_secs: self.lease_ttl_secs,
+        }
     }
 
     fn announce(&self, shared: &Shared) {
-        shared.prepared.put(self.at.clone(), self.key.clone(), self.value.clone(), self.served.clone());
+        shared.prepared.put(
+            self.at.clone(),
+            self.key.clone(),
+            self.value.clone(),
+            self.served.clone(),
+        );
     }
 
     /// The entry at the revision of the commit: the pump's, if it was faster, else ours, which the
@@ -187,10 +211,19 @@ fn compares(shared: &Shared, own: Compare, guards: &[Guard]) -> Result<Vec<Compa
 
 /// Why a transaction was refused, from the rows of its compares. A writer whose guard does not
 /// hold may not learn more.
-fn refused(shared: &Shared, rows: Vec<Option<Row>>, expected: Option<Revision>, guards: &[Guard]) -> Error {
+fn refused(
+    shared: &Shared,
+    rows: Vec<Option<Row>>,
+    expected: Option<Revision>,
+    guards: &[Guard],
+) -> Error {
     let mut rows = rows.into_iter();
     let own = rows.next().flatten();
-    if guards.iter().zip(rows).any(|(guard, row)| row.map(|row| row.revision) != Some(guard.revision)) {
+    if guards
+        .iter()
+        .zip(rows)
+        .any(|(guard, row)| row.map(|row| row.revision) != Some(guard.revision))
+    {
         return Error::Guard;
     }
     match (expected, own) {

@@ -50,7 +50,10 @@ fn stripped(object: &Object) -> Cow<'_, Object> {
             object.to_mut().remove_at(path);
         }
     }
-    let empty = |o: &Object| o.at(&["metadata", "annotations"]).is_some_and(|a| a.as_object().is_some_and(Object::is_empty));
+    let empty = |o: &Object| {
+        o.at(&["metadata", "annotations"])
+            .is_some_and(|a| a.as_object().is_some_and(Object::is_empty))
+    };
     if matches!(object, Cow::Owned(_)) && empty(&object) {
         object.to_mut().remove_at(&["metadata", "annotations"]);
     }

@@ -25,7 +25,11 @@ pub fn push_string(out: &mut Vec<u8>, text: &str) {
 struct Go(CompactFormatter);
 
 impl Formatter for Go {
-    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, out: &mut W, text: &str) -> io::Result<()> {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        out: &mut W,
+        text: &str,
+    ) -> io::Result<()> {
         let mut rest = text;
         while let Some(at) = rest.find(['<', '>', '&', '\u{2028}', '\u{2029}']) {
             let c = rest[at..].chars().next().expect("find returns where a char begins");

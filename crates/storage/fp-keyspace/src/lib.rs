@@ -29,7 +29,9 @@ pub const PREFIX: &str = "/registry";
 pub enum Error {
     #[error("{0:?} cannot stand in a storage key")]
     Segment(String),
-    #[error("value is encrypted at rest, which is not supported: decrypt it with the server that wrote it")]
+    #[error(
+        "value is encrypted at rest, which is not supported: decrypt it with the server that wrote it"
+    )]
     Encrypted,
     #[error("stored value is neither JSON nor Kubernetes protobuf")]
     Format,

@@ -59,7 +59,11 @@ impl Served {
         json
     }
 
-    fn push_metadata(&mut self, members: &[(Name<'_>, &RawValue)], cluster: &ClusterName) -> Result<(), Error> {
+    fn push_metadata(
+        &mut self,
+        members: &[(Name<'_>, &RawValue)],
+        cluster: &ClusterName,
+    ) -> Result<(), Error> {
         let annotations = members.iter().find(|(name, _)| name.0 == "annotations");
         self.json.extend_from_slice(b"{\"annotations\":");
         self.push_annotations(annotations.map(|(_, raw)| *raw), cluster)?;
@@ -91,9 +95,15 @@ impl Served {
         self.json.push(b'"');
     }
 
-    fn push_annotations(&mut self, raw: Option<&RawValue>, cluster: &ClusterName) -> Result<(), Error> {
+    fn push_annotations(
+        &mut self,
+        raw: Option<&RawValue>,
+        cluster: &ClusterName,
+    ) -> Result<(), Error> {
         let Members(mut all) = match raw {
-            Some(raw) if raw.get() != "null" => serde_json::from_str(raw.get()).map_err(Error::Json)?,
+            Some(raw) if raw.get() != "null" => {
+                serde_json::from_str(raw.get()).map_err(Error::Json)?
+            }
             _ => Members(Vec::new()),
         };
         all.retain(|(name, _)| name.0 != CLUSTER_ANNOTATION);
@@ -166,7 +176,10 @@ impl<'de> serde::Deserialize<'de> for Top<'de> {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Self::Value, A::Error> {
                 let mut metadata = None;
                 while let Some(Name(name)) = map.next_key()? {
                     if name == "metadata" {
@@ -190,7 +203,10 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(12);
                 while let Some(member) = map.next_entry()? {
                     members.push(member);

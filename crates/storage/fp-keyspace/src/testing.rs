@@ -22,7 +22,13 @@ pub fn custom(group: &str, resource: &str, namespaced: bool, segment: &str) -> R
     info(group, resource, namespaced, segment, origin)
 }
 
-fn info(group: &str, resource: &str, namespaced: bool, segment: Segment, origin: Origin) -> ResourceInfo {
+fn info(
+    group: &str,
+    resource: &str,
+    namespaced: bool,
+    segment: Segment,
+    origin: Origin,
+) -> ResourceInfo {
     let version = VersionInfo {
         name: "v1".into(),
         served: true,
