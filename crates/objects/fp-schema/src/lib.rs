@@ -3,8 +3,12 @@
 //!
 //! Deliberately absent: the store, HTTP, clusters.
 
-pub mod resource;
-
-pub use resource::{Column, Origin, ResourceInfo, Scale, Scope, Segment, Strategy, Sub, VersionInfo};
+pub mod crd;
 pub mod openapi;
+pub mod resource;
 pub mod structural;
+
+pub use crd::from_crd;
+pub use resource::{
+    Column, Origin, ResourceInfo, Scale, Scope, Segment, Strategy, Sub, VersionInfo,
+};

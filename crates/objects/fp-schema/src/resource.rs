@@ -28,11 +28,19 @@ pub enum Segment {
 pub enum Origin {
     Builtin,
     /// A CRD of the cluster, by name and uid.
-    Crd { name: Arc<str>, uid: Arc<str> },
+    Crd {
+        name: Arc<str>,
+        uid: Arc<str>,
+    },
     /// A CRD of `system:system-crds`: present in every cluster.
-    System { name: Arc<str> },
+    System {
+        name: Arc<str>,
+    },
     /// A CRD of `system:bound-crds`, served through an APIBinding.
-    Bound { name: Arc<str>, schema_name: Arc<str> },
+    Bound {
+        name: Arc<str>,
+        schema_name: Arc<str>,
+    },
 }
 
 /// Which part of an object a write is for.
