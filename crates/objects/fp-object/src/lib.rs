@@ -9,6 +9,7 @@ pub mod json;
 pub mod meta;
 pub mod names;
 pub mod object_meta;
+pub mod patch;
 pub mod selector;
 pub mod status;
 pub mod time;
