@@ -27,7 +27,7 @@ pub struct Event {
 
 /// Called for every change, in revision order, before any reader can see it. It must be quick,
 /// and must not read the informer.
-pub type Observer = Arc<dyn Fn(&Change) + Send + Sync>;
+pub type Observer = Arc<dyn Fn(&TableId, &Change) + Send + Sync>;
 
 /// The one copy of the store in memory.
 pub struct Informer {
@@ -105,7 +105,7 @@ impl Informer {
         for known in self.tables().iter().filter(|t| table.as_ref().is_none_or(|id| id == t.id())) {
             let entries: Vec<_> = known.state.read().entries.values().cloned().collect();
             for entry in entries {
-                observer(&Change { kind: ChangeKind::Added, entry, old: None });
+                observer(known.id(), &Change { kind: ChangeKind::Added, entry, old: None });
             }
         }
         self.observers.write().push((table, observer));
@@ -262,7 +262,7 @@ fn tell(observers: &[(Option<TableId>, Observer)], table: &TableId, change: &Cha
     for (_, observer) in
         observers.iter().filter(|(own, _)| own.as_ref().is_none_or(|id| id == table))
     {
-        observer(change);
+        observer(table, change);
     }
 }
 
