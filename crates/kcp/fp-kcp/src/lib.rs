@@ -7,13 +7,16 @@
 pub mod api;
 pub mod assets;
 pub mod bootstrap;
+pub mod bypath;
 pub mod clusters;
 pub mod conditions;
+pub mod conversion;
 pub mod directory;
 pub mod hash;
 pub mod names;
 pub mod resolver;
 pub mod rules;
+pub mod workspacetype;
 
 #[cfg(test)]
 mod testing;

@@ -21,8 +21,7 @@ use fp_verbs::{Resolved, Resolver};
 use parking_lot::RwLock;
 
 use crate::names::system;
-pub use definitions::{Compile, Origin};
-use definitions::{Definition, Definitions};
+use definitions::{Definition, Definitions, Origin};
 use view::{BindingContent, Cluster, View, Views};
 
 /// The shard's [`Resolver`].
@@ -48,12 +47,11 @@ struct State {
 }
 
 impl Tiers {
-    /// `builtins` in discovery order; `compile` makes a definition of a CRD
-    /// ([`fp_schema`] knows how).
-    pub fn new(builtins: Vec<Arc<ResourceInfo>>, compile: Compile) -> Self {
+    /// `builtins` in discovery order.
+    pub fn new(builtins: Vec<Arc<ResourceInfo>>) -> Self {
         let common = Arc::new(View::common(&builtins, &[]));
         let state = State {
-            definitions: Definitions::new(compile),
+            definitions: Definitions::new(),
             system: Vec::new(),
             system_crds: HashMap::new(),
             bound_crds: HashMap::new(),

@@ -1,18 +1,17 @@
 //! CRDs as the tiers keep them, and the compiled definitions, shared by content.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use fp_base::Identity;
 use fp_object::meta::Meta;
 use fp_object::{Object, Value};
+use fp_schema::crd::from_crd;
 use fp_schema::{ResourceInfo, Segment, resource};
 use sha2::{Digest, Sha256};
 
-use crate::names;
-
-/// Makes a definition of a CRD: the CRD, where its objects are stored, where it comes from.
-pub type Compile = fn(&Object, Segment, resource::Origin) -> Result<ResourceInfo, String>;
+use crate::names::{self, group};
 
 /// The tier that a definition is wanted for.
 #[derive(Clone, Copy)]
@@ -99,7 +98,6 @@ fn condition(crd: &Object, kind: &str) -> bool {
 
 /// The compiled definitions that someone holds.
 pub struct Definitions {
-    compile: Compile,
     shared: HashMap<[u8; 32], Weak<ResourceInfo>>,
     /// When `shared` has grown to this, the dead ones are removed.
     sweep_at: usize,
@@ -108,8 +106,8 @@ pub struct Definitions {
 const SWEEP_FIRST: usize = 256;
 
 impl Definitions {
-    pub fn new(compile: Compile) -> Self {
-        Self { compile, shared: HashMap::new(), sweep_at: SWEEP_FIRST }
+    pub fn new() -> Self {
+        Self { shared: HashMap::new(), sweep_at: SWEEP_FIRST }
     }
 
     /// The definition, or `None` when the CRD is not established (or, stored by a foreign writer,
@@ -130,10 +128,17 @@ impl Definitions {
         if let Some(info) = self.shared.get(&key).and_then(Weak::upgrade) {
             return Some(info);
         }
-        let mut info = match (self.compile)(&definition.crd, origin.segment(), origin.of_resource())
-        {
+        let mut crd = Cow::Borrowed(&definition.crd);
+        if matches!(origin, Origin::Bound { terminating: true, .. }) {
+            // A binding under deletion makes its CRDs look as if they were, too.
+            crd.to_mut().set_meta("deletionTimestamp", "");
+        }
+        let compiled =
+            from_crd(&crd, origin.segment(), origin.of_resource(), &crate::rules::lookup);
+        let mut info = match compiled {
             Ok(info) => info,
             Err(error) => {
+                let error = &error as &dyn std::error::Error;
                 tracing::warn!(
                     crd = definition.crd.name(),
                     error,
@@ -142,10 +147,8 @@ impl Definitions {
                 return None;
             }
         };
-        let from_binding = matches!(origin, Origin::Bound { terminating: true, .. });
-        if definition.terminating || from_binding {
-            info.terminating = true;
-            info.verbs.retain(|v| *v != "create");
+        if matches!(origin, Origin::System { .. }) && &*info.gr.group == group::APIS {
+            info.convert = crate::conversion::of(&info.gr.resource);
         }
         let info = Arc::new(info);
         self.shared.insert(key, Arc::downgrade(&info));

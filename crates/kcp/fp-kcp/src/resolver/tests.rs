@@ -3,75 +3,37 @@
 use super::*;
 use crate::names;
 use crate::testing::{cluster, entry, key};
-use fp_object::meta::Meta;
-use fp_object::{Object, Value};
-use fp_schema::{Origin as From, Scope, Segment, VersionInfo};
+use fp_object::Value;
+use fp_schema::{Origin as From, Segment};
 use serde_json::json;
 
 const IDENTITY: &str = "8b12fa27a3c48b89e06f37d21638ebe26171f1f0ec18dbdc04f4dbeac38c0322";
 const OTHER: &str = "c0529ba43e2aaab247eba53d0e26cc0a26216e49c1e2df59dd5bce5a64d52087";
 
-/// Names only: what a schema compiles to is fp-schema's business.
-fn compile(crd: &Object, segment: Segment, origin: From) -> Result<ResourceInfo, String> {
-    let text = |path: &[&str]| crd.text(path).unwrap_or("").to_owned();
-    let plural = text(&["spec", "names", "plural"]);
-    if plural == "broken" {
-        return Err("it is".into());
-    }
-    let version = VersionInfo {
-        name: "v1".into(),
-        served: true,
-        deprecated: None,
-        schema: None,
-        status: false,
-        scale: None,
-        columns: Vec::new(),
-        selectable: Vec::new(),
-        openapi: fp_schema::openapi::Source::None,
-    };
-    Ok(ResourceInfo {
-        gr: Gr::new(&text(&["spec", "group"]), &plural),
-        kind: "Kind".into(),
-        list_kind: "KindList".into(),
-        singular: "kind".into(),
-        short_names: Vec::new(),
-        categories: Vec::new(),
-        scope: Scope::Cluster,
-        segment,
-        origin,
-        versions: vec![version],
-        storage: 0,
-        strategy: None,
-        proto: None,
-        verbs: vec!["create", "get"],
-        terminating: false,
-        path_segment_names: false,
-        convert: None,
-        content_hash: plural.len() as u64,
+fn definition(gr: &str) -> Value {
+    let (resource, group) = gr.split_once('.').unwrap_or((gr, ""));
+    let stored = resource != "broken";
+    json!({
+        "group": group, "scope": "Cluster",
+        "names": {"plural": resource, "singular": resource, "kind": resource, "listKind": "List"},
+        "versions": [{"name": "v1", "served": true, "storage": stored, "schema": {"openAPIV3Schema": {"type": "object"}}}],
     })
 }
 
-fn builtin(group: &str, resource: &str) -> Arc<ResourceInfo> {
-    let crd = json!({"spec": {"group": group, "names": {"plural": resource}}});
-    Arc::new(compile(&crate::testing::object(crd), Segment::Builtin, From::Builtin).unwrap())
+fn builtin(gr: &str) -> Arc<ResourceInfo> {
+    let crd = crate::testing::object(json!({"metadata": {"name": gr}, "spec": definition(gr)}));
+    let info = fp_schema::crd::from_crd(&crd, Segment::Builtin, From::Builtin, &|_| None);
+    Arc::new(info.unwrap())
 }
 
 fn tiers() -> Tiers {
-    Tiers::new(
-        vec![
-            builtin("", "configmaps"),
-            builtin("", "secrets"),
-            builtin("rbac.authorization.k8s.io", "roles"),
-        ],
-        compile,
-    )
+    Tiers::new(["configmaps", "secrets", "roles.rbac.authorization.k8s.io"].map(builtin).to_vec())
 }
 
 fn crd(tiers: &Tiers, at: &str, name: &str, gr: &str, established: bool) {
-    let (resource, group) = gr.split_once('.').unwrap_or((gr, ""));
     let object = json!({
         "metadata": {"name": name},
-        "spec": {"group": group, "names": {"plural": resource}},
+        "spec": definition(gr),
         "status": {"conditions": [{"type": "Established", "status": if established { "True" } else { "False" }}]},
     });
     let key = key(at, "", name);
@@ -219,7 +181,7 @@ fn deletion() {
     assert_eq!(resolve(&tiers, "one", "gadgets.example.dev", false), "bound8b12 terminating");
     assert_ne!(tiers.fingerprint(&scope("one")), before);
     let info = tiers.list(&scope("one")).pop().unwrap();
-    assert_eq!(info.verbs, ["get"]);
+    assert!(!info.verbs.contains(&"create") && info.verbs.contains(&"get"));
     drop(info);
 
     let bound = key("system:bound-crds", "", "uid1");
@@ -257,4 +219,33 @@ fn sharing() {
     crd(&tiers, "system:system-crds", "apiexports.apis.kcp.io", "apiexports.apis.kcp.io", true);
     assert_ne!(tiers.fingerprint(&scope("two")), before);
     assert_eq!(tiers.fingerprint(&scope("two")), tiers.fingerprint(&scope("one")));
+}
+
+/// Our own CRDs are served, and apis.kcp.io is converted between its versions.
+#[test]
+fn system_crds_are_served() {
+    let tiers = tiers();
+    for text in crate::assets::SYSTEM_CRDS {
+        let mut crd = crate::assets::one(text);
+        let status = crate::bootstrap::established(&crd, "2026-01-02T03:04:05Z");
+        crd.insert("status".into(), status);
+        let name = crd["metadata"]["name"].as_str().unwrap().to_owned();
+        let key = key("system:system-crds", "", &name);
+        tiers.apply_crd(&key, Some(&entry(&key, Value::Object(crd))));
+    }
+    let shown = |i: &Arc<ResourceInfo>| {
+        let versions: Vec<&str> = i.versions.iter().map(|v| &*v.name).collect();
+        format!("{} {} {}\n", i.gr, versions.join(","), i.convert.is_some())
+    };
+    expect_test::expect![[r#"
+        apibindings.apis.kcp.io v1alpha2,v1alpha1 true
+        apiconversions.apis.kcp.io v1alpha1 false
+        apiexportendpointslices.apis.kcp.io v1alpha1 false
+        apiexports.apis.kcp.io v1alpha2,v1alpha1 true
+        apiresourceschemas.apis.kcp.io v1alpha1 false
+        clustercachedresourceendpointslices.cache.kcp.io v1alpha1 false
+        clustercachedresources.cache.kcp.io v1alpha1 false
+        logicalclusters.core.kcp.io v1alpha1 false
+    "#]]
+    .assert_eq(&tiers.list(&scope("one"))[3..].iter().map(shown).collect::<String>());
 }
