@@ -2,10 +2,40 @@
 //! subresources, reviews; and [`LocalClient`] for callers in the process.
 //!
 //! Invariants: every write of the program comes through here; the one retry loop of an update or
-//! patch is here; which error becomes which `Status` is decided in `status`.
+//! patch is here; which error becomes which `Status` is decided in [`status`].
 //! Deliberately absent: hyper, SQL, what a Workspace is.
 
 pub mod request;
 pub mod surface;
 
+mod serve;
+
+pub mod authorize;
+mod target;
+
+pub mod options;
+mod select;
+mod token;
+mod view;
+
+mod get;
+mod list;
+mod watch;
+
+mod body;
+mod write;
+
+mod create;
+pub mod delete;
+mod patch;
+mod update;
+
+mod reviews;
+mod scale;
+
+pub mod local;
+pub mod status;
+
+pub use local::LocalClient;
+pub use serve::serve;
 pub use surface::{Directory, Located, Resolved, Resolver, Surface};

@@ -82,13 +82,32 @@ pub struct ListMeta {
 
 pub enum Response {
     /// One object, with the code to answer (200, 201, 202).
-    Object { code: u16, view: View, warnings: Vec<String> },
+    Object {
+        code: u16,
+        view: View,
+        warnings: Vec<String>,
+    },
     /// An object of a kind that is no resource's own (Scale, a review): `gvk` is in its body.
-    Plain { code: u16, object: Object, proto: Option<&'static fp_object::proto::Message>, warnings: Vec<String> },
-    List { info: Arc<ResourceInfo>, version: Arc<str>, items: Vec<View>, meta: ListMeta, warnings: Vec<String> },
+    Plain {
+        code: u16,
+        object: Object,
+        proto: Option<&'static fp_object::proto::Message>,
+        warnings: Vec<String>,
+    },
+    List {
+        info: Arc<ResourceInfo>,
+        version: Arc<str>,
+        items: Vec<View>,
+        meta: ListMeta,
+        warnings: Vec<String>,
+    },
     Watch(WatchAnswer),
     /// A `Status` of success: what a delete answers.
-    Success { code: u16, status: Object, warnings: Vec<String> },
+    Success {
+        code: u16,
+        status: Object,
+        warnings: Vec<String>,
+    },
     Failure(Status),
 }
 
@@ -106,7 +125,10 @@ pub enum WatchEvent {
     Modified(View),
     Deleted(View),
     /// `initial_events_end` carries Kubernetes' annotation.
-    Bookmark { revision: fp_base::Revision, initial_events_end: bool },
+    Bookmark {
+        revision: fp_base::Revision,
+        initial_events_end: bool,
+    },
     /// The last one: a Status.
     Error(Status),
 }

@@ -52,7 +52,14 @@ pub enum Resolved {
 pub trait Resolver: Send + Sync + 'static {
     /// `identity` is the export identity of a `resource:identity` URL; `partial` says that only
     /// metadata is asked for (kcp serves that across all clusters without an identity).
-    fn resolve(&self, scope: &ClusterScope, group: &str, resource: &str, identity: Option<&str>, partial: bool) -> Resolved;
+    fn resolve(
+        &self,
+        scope: &ClusterScope,
+        group: &str,
+        resource: &str,
+        identity: Option<&str>,
+        partial: bool,
+    ) -> Resolved;
     /// Everything served in a cluster, in discovery order.
     fn list(&self, scope: &ClusterScope) -> Vec<Arc<ResourceInfo>>;
     /// Changes whenever [`Resolver::list`] may answer otherwise for this cluster: discovery and

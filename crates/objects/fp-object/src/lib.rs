@@ -14,6 +14,7 @@ pub mod selector;
 pub mod status;
 pub mod time;
 pub mod uid;
+pub mod yaml;
 
 /// A JSON object: what every Kubernetes object is. Keys are sorted, as Go prints a map.
 pub type Object = serde_json::Map<String, serde_json::Value>;

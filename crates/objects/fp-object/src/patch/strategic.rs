@@ -422,6 +422,7 @@ mod tests {
     ) -> Field {
         Field {
             tag: 1,
+            position: 1,
             json,
             kind,
             label,
@@ -433,6 +434,7 @@ mod tests {
 
     static ITEM: Message = Message {
         name: "test.Item",
+        type_meta: false,
         fields: &[
             field("name", Kind::String, Label::Plain, "", ""),
             field("value", Kind::String, Label::Plain, "", ""),
@@ -440,14 +442,19 @@ mod tests {
             field("env", Kind::String, Label::Map, "", ""),
         ],
     };
-    static PORT: Message =
-        Message { name: "test.Port", fields: &[field("port", Kind::Int32, Label::Plain, "", "")] };
+    static PORT: Message = Message {
+        name: "test.Port",
+        type_meta: false,
+        fields: &[field("port", Kind::Int32, Label::Plain, "", "")],
+    };
     static INLINE: Message = Message {
         name: "test.Inline",
+        type_meta: false,
         fields: &[field("inner", Kind::Message(&ITEM), Label::Pointer, "", "")],
     };
     static SPEC: Message = Message {
         name: "test.Spec",
+        type_meta: false,
         fields: &[
             field("items", Kind::Message(&ITEM), Label::Repeated, "merge,retainKeys", "name"),
             field("tags", Kind::String, Label::Repeated, "merge", ""),

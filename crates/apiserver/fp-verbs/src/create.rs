@@ -1,0 +1,123 @@
+//! create.
+
+use fp_admission::Operation;
+use fp_object::meta::Meta;
+use fp_object::status::{Reason, Status};
+use fp_object::{Object, Value, names, time, uid};
+use fp_registry::{Error, Freshness};
+
+use crate::body::{self, Expected};
+use crate::options::{WriteKind, WriteOptions};
+use crate::request::{Request, Response};
+use crate::status::from_registry;
+use crate::target::Target;
+use crate::write::{Stored, Write, dedup_owners, wipe_server_fields};
+
+/// How often a taken generated name is made anew (`maxNameGenerationCreateAttempts`).
+const GENERATE_TRIES_MAX: usize = 8;
+
+pub async fn create(target: Target<'_>, request: &Request) -> Result<Response, Status> {
+    let options = WriteOptions::parse(&request.query, WriteKind::Create)?;
+    let mut write = Write::new(target, options.dry_run);
+    let expected = Expected { info: target.info, version: target.version };
+    let object =
+        body::decode(expected, request.media, &request.body, options.fields, &mut write.warnings)?;
+    let stored = run(&mut write, object).await?;
+    Ok(Response::Object { code: 201, view: write.view(stored)?, warnings: write.warnings })
+}
+
+/// Stores a new object of the request's version.
+pub async fn run(write: &mut Write<'_>, mut object: Object) -> Result<Stored, Status> {
+    let info = write.target.info;
+    if let Some(part) = info.strategy.and_then(|s| s.create_not_built) {
+        return Err(Status::not_implemented(part));
+    }
+    if !object.get("metadata").is_some_and(Value::is_object) {
+        object.set_meta("name", "");
+    }
+    wipe_server_fields(&mut object);
+    write.settle_namespace(&mut object)?;
+    if info.terminating {
+        let name = object.name();
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(write.about(name), why));
+    }
+    dedup_owners(&mut object, &mut write.warnings);
+    let name = object.name().to_owned();
+    let attributes = write.attributes(Operation::Create, &name, None);
+    write.target.surface.admission.mutate(&attributes, &mut object).await?;
+    dedup_owners(&mut object, &mut write.warnings);
+
+    if !object.name().is_empty()
+        || object.text(&["metadata", "generateName"]).unwrap_or("").is_empty()
+    {
+        return store(write, object).await;
+    }
+    for _ in 1..GENERATE_TRIES_MAX {
+        match store(write, named(object.clone())).await {
+            Err(status) if status.reason == Reason::AlreadyExists => {}
+            done => return done,
+        }
+    }
+    store(write, named(object)).await.map_err(|mut status| {
+        if status.reason == Reason::AlreadyExists {
+            status
+                .message
+                .push_str(", the server was not able to generate a unique name for the object");
+        }
+        status
+    })
+}
+
+/// Gives the object a name made of its `generateName`.
+fn named(mut object: Object) -> Object {
+    let name = names::generate(object.text(&["metadata", "generateName"]).unwrap_or(""));
+    object.set_meta("name", name);
+    object
+}
+
+async fn store(write: &mut Write<'_>, mut object: Object) -> Result<Stored, Status> {
+    object.set_meta("creationTimestamp", time::now());
+    object.set_meta("uid", uid::new());
+    write.prepare_create(&mut object);
+    let errors = write.validate_create(&object);
+    let name = object.name().to_owned();
+    write.check(&name, &errors)?;
+    if !object.resource_version().is_empty() && object.resource_version() != "0" {
+        return Err(Status::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    object.remove_at(&["metadata", "resourceVersion"]);
+
+    let surface = write.target.surface;
+    let attributes = write.attributes(Operation::Create, &name, None);
+    surface.admission.validate(&attributes, Some(&object)).await?;
+
+    let (info, key) = (write.target.info, write.key(&name));
+    if write.dry_run {
+        let existing = surface.backend.get(info, &key, Freshness::Newest).await;
+        return match existing.map_err(|e| from_registry(&e, write.about(&name)))? {
+            Some(existing) => Err(exists(write, &name, existing.deleting)),
+            None => Ok(Stored::Object(object)),
+        };
+    }
+    let object = write.to_storage(object)?;
+    match surface.backend.create(info, &key, &object, write.guards).await {
+        Ok(entry) => Ok(Stored::Entry(entry)),
+        Err(Error::Exists) => {
+            let existing = surface.backend.get(info, &key, Freshness::Any).await;
+            let deleting = matches!(existing, Ok(Some(entry)) if entry.deleting);
+            Err(exists(write, &name, deleting))
+        }
+        Err(error) => Err(from_registry(&error, write.about(&name))),
+    }
+}
+
+fn exists(write: &Write<'_>, name: &str, deleting: bool) -> Status {
+    let mut status = Status::already_exists(write.about(name));
+    if deleting {
+        status.message = format!("object is being deleted: {}", status.message);
+    }
+    status
+}

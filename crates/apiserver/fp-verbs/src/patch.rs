@@ -1,0 +1,160 @@
+//! patch: JSON patch, merge patch, and strategic merge patch of built-ins.
+//!
+//! Source: apiserver's `endpoints/handlers/patch.go`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fp_object::field::FieldError;
+use fp_object::patch::{self, Patched};
+use fp_object::status::{Details, Reason, Status};
+use fp_object::{Object, Value, json};
+use fp_schema::{ResourceInfo, VersionInfo};
+
+use crate::body::{self, Expected};
+use crate::options::{FieldValidation, WriteKind, WriteOptions};
+use crate::request::{Media, Request, Response};
+use crate::target::Target;
+use crate::update::{self, Change};
+use crate::write::Write;
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Json,
+    Merge,
+    Strategic,
+}
+
+/// A patch body, applied to each round's object.
+pub struct Patch {
+    kind: Kind,
+    body: Bytes,
+    fields: FieldValidation,
+    info: Arc<ResourceInfo>,
+    version: Arc<str>,
+}
+
+pub async fn patch(target: Target<'_>, request: &Request) -> Result<Response, Status> {
+    let options = WriteOptions::parse(&request.query, WriteKind::Patch)?;
+    let patch = Patch::new(target, request, options.fields)?;
+    let mut write = Write::new(target, options.dry_run);
+    let done = update::run(&mut write, &patch).await?;
+    update::answer(write, done)
+}
+
+impl Patch {
+    pub fn new(
+        target: Target<'_>,
+        request: &Request,
+        fields: FieldValidation,
+    ) -> Result<Self, Status> {
+        let builtin = target.info.proto.is_some();
+        let kind = match request.media {
+            Some(Media::JsonPatch) => Kind::Json,
+            Some(Media::MergePatch) => Kind::Merge,
+            Some(Media::StrategicMergePatch) if builtin => Kind::Strategic,
+            Some(Media::ApplyPatch | Media::ApplyPatchCbor) => {
+                return Err(Status::not_implemented("server-side apply"));
+            }
+            _ => return Err(unsupported(builtin)),
+        };
+        let version = target.version.name.clone();
+        Ok(Self { kind, body: request.body.clone(), fields, info: target.info.clone(), version })
+    }
+
+    fn version(&self) -> &VersionInfo {
+        self.info.version(&self.version).expect("the version was resolved from this resource")
+    }
+
+    /// Applies the patch to an object that has no schema here, as the Scale.
+    pub fn apply_plain(
+        &self,
+        current: &Object,
+        warnings: &mut Vec<String>,
+    ) -> Result<Object, Status> {
+        let Patched { object, strict } = self.patched(current)?;
+        self.report(&object, strict, warnings)?;
+        Ok(object)
+    }
+
+    fn patched(&self, current: &Object) -> Result<Patched, Status> {
+        let result = match self.kind {
+            Kind::Json => patch::json_patch(current.clone(), &self.body),
+            Kind::Merge => patch::merge_patch(current.clone(), &self.body),
+            Kind::Strategic => {
+                let message = self.info.proto.expect("only built-ins take this patch");
+                patch::strategic_merge_patch(current.clone(), &self.body, message)
+            }
+        };
+        result.map_err(|error| match error {
+            patch::Error::Malformed(why) => Status::bad_request(why),
+            patch::Error::TooManyOperations(_) => {
+                Status::too_large(format!("Request entity too large: {error}"))
+            }
+            patch::Error::Rejected(why) => {
+                tracing::debug!(%why, "a patch does not apply");
+                Status::new(422, Reason::Invalid, patch::REJECTED_MESSAGE)
+                    .with_details(Details::default())
+            }
+            patch::Error::NotObject { patched, detail } => refused(&patched, &detail),
+        })
+    }
+
+    fn report(
+        &self,
+        object: &Object,
+        strict: Vec<String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Status> {
+        match self.fields {
+            FieldValidation::Strict if !strict.is_empty() => {
+                Err(refused(&json::to_go_string(object), &json::strict_message(&strict)))
+            }
+            FieldValidation::Warn => {
+                warnings.extend(strict);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The 422 about what a patch made of the object.
+fn refused(patched: &str, why: &str) -> Status {
+    Status::invalid("", "", "", &[FieldError::invalid("patch", Value::from(patched), why)])
+}
+
+impl Change for Patch {
+    fn apply(
+        &self,
+        current: Option<&Object>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Object, Status> {
+        let current = current.expect("a patch makes no new object");
+        let Patched { mut object, mut strict } = self.patched(current)?;
+        let expected = Expected { info: &self.info, version: self.version() };
+        body::check_api_version(expected, &object)?;
+        match body::settle(expected, &mut object, self.fields != FieldValidation::Ignore) {
+            Ok(unknown) => strict.extend(unknown),
+            Err(why) => return Err(refused(&json::to_go_string(&object), &why)),
+        }
+        self.report(&object, strict, warnings)?;
+        Ok(object)
+    }
+
+    fn may_create(&self) -> bool {
+        false
+    }
+}
+
+fn unsupported(builtin: bool) -> Status {
+    let mut accepted = vec!["application/json-patch+json", "application/merge-patch+json"];
+    if builtin {
+        accepted.push("application/strategic-merge-patch+json");
+    }
+    accepted.push("application/apply-patch+yaml");
+    let accepted = accepted.join(", ");
+    Status::unsupported_media_type(format!(
+        "the body of the request was in an unknown format - accepted media types include: {accepted}"
+    ))
+}

@@ -1,0 +1,210 @@
+//! Writing YAML: block style, keys sorted, every text quoted that any YAML reader could take for
+//! something else.
+
+use super::resolve;
+use crate::{Value, json};
+
+/// A value as a YAML document, with a newline at its end.
+pub fn to_string(value: &Value) -> String {
+    let mut out = String::new();
+    match value {
+        Value::Object(map) if !map.is_empty() => write_block(&mut out, value, 0),
+        Value::Array(items) if !items.is_empty() => write_block(&mut out, value, 0),
+        _ => {
+            out.push_str(&flow(value));
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// A map or a list that is not empty, its lines indented; the first line's indentation is written by the caller.
+fn write_block(out: &mut String, value: &Value, indent: usize) {
+    let pad = |out: &mut String, is_first: bool| {
+        if !is_first {
+            out.push_str(&" ".repeat(indent));
+        }
+    };
+    match value {
+        Value::Object(map) => {
+            for (at, (key, value)) in map.iter().enumerate() {
+                pad(out, at == 0);
+                out.push_str(&text(key));
+                out.push(':');
+                match value {
+                    Value::Object(inner) if !inner.is_empty() => {
+                        out.push('\n');
+                        out.push_str(&" ".repeat(indent + 2));
+                        write_block(out, value, indent + 2);
+                    }
+                    // Lists stand at their key's indentation, as kubectl prints them.
+                    Value::Array(inner) if !inner.is_empty() => {
+                        out.push('\n');
+                        out.push_str(&" ".repeat(indent));
+                        write_block(out, value, indent);
+                    }
+                    _ => write_scalar(out, value, indent + 2),
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                pad(out, at == 0);
+                out.push('-');
+                match item {
+                    Value::Object(inner) if !inner.is_empty() => {
+                        out.push(' ');
+                        write_block(out, item, indent + 2);
+                    }
+                    Value::Array(inner) if !inner.is_empty() => {
+                        out.push(' ');
+                        write_block(out, item, indent + 2);
+                    }
+                    _ => write_scalar(out, item, indent + 2),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A scalar or an empty container after its `:` or `-`, with the end of its line.
+fn write_scalar(out: &mut String, value: &Value, indent: usize) {
+    match value {
+        Value::String(text) if is_literal(text) => {
+            let keep = if text.ends_with("\n\n") {
+                "+"
+            } else if text.ends_with('\n') {
+                ""
+            } else {
+                "-"
+            };
+            out.push_str(&format!(" |{keep}\n"));
+            for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
+                if !line.is_empty() {
+                    out.push_str(&" ".repeat(indent));
+                    out.push_str(line);
+                }
+                out.push('\n');
+            }
+        }
+        _ => {
+            out.push(' ');
+            out.push_str(&flow(value));
+            out.push('\n');
+        }
+    }
+}
+
+/// Text of several lines that a literal block holds as it is.
+fn is_literal(text: &str) -> bool {
+    let is_safe =
+        |c: char| c == '\n' || c == '\t' || (' '..='~').contains(&c) || crate::go::is_print(c);
+    text.contains('\n')
+        && !text.starts_with([' ', '\t', '\n'])
+        && !text.trim_matches('\n').is_empty()
+        && text.chars().all(is_safe)
+        && text.lines().all(|line| line.is_empty() || !line.trim().is_empty())
+}
+
+fn flow(value: &Value) -> String {
+    match value {
+        Value::String(string) => text(string),
+        other => json::to_string(other),
+    }
+}
+
+/// Plain where that is safe, else quoted as JSON, which YAML's double quotes include.
+fn text(text: &str) -> String {
+    let is_word = |b: u8| b.is_ascii_alphanumeric() || b"_-./".contains(&b);
+    let starts_ok =
+        text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'/');
+    let inner_ok =
+        text.bytes().all(|b| is_word(b) || b == b' ' || b == b',' || b == b'(' || b == b')')
+            && !text.ends_with(' ');
+    // A digit in front may be a date, a base 60 number or an octal to other readers.
+    let looks_like_number = text.bytes().next().is_some_and(|b| b.is_ascii_digit())
+        && !text.bytes().any(|b| b.is_ascii_alphabetic() && !b"eExXoObB".contains(&b));
+    if starts_ok && inner_ok && !looks_like_number && !resolve::is_ambiguous(text) {
+        text.to_owned()
+    } else {
+        json::to_string(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::yaml;
+
+    #[test]
+    fn writes_blocks() {
+        let value = json!({
+            "kind": "ConfigMap", "data": {"yes": "no", "1": "0777", "script": "a\n  b\n\nc\n", "end": "a\nb", "q": "a: b", "date": "2026-01-02", "v": "v1.2"},
+            "list": [{"a": 1, "b": [true, null]}, [], {}, [[1], "x y"], "- x"], "empty": "", "num": 1.5,
+        });
+        expect![[r#"
+            data:
+              "1": "0777"
+              date: "2026-01-02"
+              end: |-
+                a
+                b
+              q: "a: b"
+              script: |
+                a
+                  b
+
+                c
+              v: v1.2
+              "yes": "no"
+            empty: ""
+            kind: ConfigMap
+            list:
+            - a: 1
+              b:
+              - true
+              - null
+            - []
+            - {}
+            - - - 1
+              - x y
+            - "- x"
+            num: 1.5
+        "#]]
+        .assert_eq(&to_string(&value));
+    }
+
+    proptest! {
+        #[test]
+        fn reads_back(value in value()) {
+            let text = to_string(&value);
+            prop_assert_eq!(yaml::decode_value(text.as_bytes()).map(|(v, _)| v), Ok(value), "{}", text);
+        }
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let text = prop_oneof![
+            "[ -~\n\té]{0,6}",
+            "(yes|no|on|y|null|~|0x1|1_0|1e3|-1|\\.5|2001-01-01|<<|a: b|# x|a #b|---|\\?|\\*a|&a|!t|%|@|`|\\||>|a\n\n|\n|a\n b\n|\u{85}|\u{feff})",
+        ];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            Just(json!(1.5)),
+            text.clone().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 20, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(text.clone(), inner, 0..4)
+                    .prop_map(|m| Value::Object(m.into_iter().collect())),
+            ]
+        })
+    }
+}
