@@ -6,10 +6,14 @@
 pub mod field;
 pub mod go;
 pub mod json;
+pub mod jsonpath;
 pub mod meta;
 pub mod names;
 pub mod object_meta;
+pub mod partial;
 pub mod patch;
+pub mod proto;
+pub mod quantity;
 pub mod selector;
 pub mod status;
 pub mod time;
@@ -20,4 +24,3 @@ pub mod yaml;
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
 pub use serde_json::Value;
-pub mod proto;
