@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod assets;
+pub mod authorizer;
 pub mod bootstrap;
 pub mod bypath;
 pub mod clusters;

@@ -93,6 +93,16 @@ impl Tiers {
         }
     }
 
+    /// The export (path, which may be empty, and name) through which a cluster has a resource.
+    pub fn bound_export(
+        &self,
+        cluster: &ClusterName,
+        group: &str,
+        resource: &str,
+    ) -> Option<(Arc<str>, Arc<str>)> {
+        self.state.read().clusters.get(cluster)?.bound_export(group, resource)
+    }
+
     /// What the cluster's definitions are, for whoever must look at all of them at once.
     fn view(&self, scope: &ClusterScope) -> Arc<View> {
         let state = self.state.read();

@@ -7,11 +7,11 @@
 //! Deliberately absent: validation ratcheting, and the rules' language (CEL).
 
 mod compile;
-mod embedded;
+pub(crate) mod embedded;
 pub(crate) mod format;
 mod lists;
 pub mod pattern;
-mod prune;
+pub(crate) mod prune;
 mod rules;
 mod validate;
 
@@ -20,7 +20,9 @@ use regex::Regex;
 use fp_object::field::{FieldError, Path};
 use fp_object::{Object, Value};
 
+pub(crate) use compile::{each_child, size};
 use format::Format;
+pub(crate) use validate::validate_at as value_errors;
 
 /// How deep a schema may nest.
 pub const MAX_DEPTH: usize = 200;
@@ -61,6 +63,10 @@ impl Structural {
     /// The schema of a version without one: everything is kept as it is.
     pub fn preserving() -> Self {
         Self { root: Node { preserve_unknown: true, ..Node::default() }, has_rules: false }
+    }
+
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
     }
 
     /// Whether some part has a rule.
@@ -113,10 +119,10 @@ impl Structural {
     /// Checks only `status` by its part of the schema, as an update of the subresource does.
     pub fn validate_status(&self, object: &Object, old: Option<&Object>) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        if let Some(status) = object.get("status") {
-            if let Some(node) = self.root.property("status") {
-                errors = validate::validate_at("status", status, node);
-            }
+        if let Some(status) = object.get("status")
+            && let Some(node) = self.root.property("status")
+        {
+            errors = validate::validate_at("status", status, node);
         }
         embedded::validate(object, &self.root, &Path::Root, &mut errors);
         lists::validate_object(object, &self.root, &Path::Root, &mut errors);

@@ -36,6 +36,7 @@ use parking_lot::Mutex;
 
 use crate::hub::{Hub, SqlWatcher};
 pub use crate::open::OpenError;
+use crate::open::Opened;
 use crate::queue::Queue;
 use crate::readers::Readers;
 
@@ -71,13 +72,16 @@ struct Shared {
 impl SqliteStore {
     /// Opens or creates the file. Blocks for as long as SQLite takes to recover and look at it.
     pub fn open(config: Config) -> Result<Arc<Self>, OpenError> {
-        let opened = open::open(&config)?;
+        Self::start(open::open(&config)?, &config)
+    }
+
+    fn start(opened: Opened, config: &Config) -> Result<Arc<Self>, OpenError> {
         let shared = Arc::new(Shared {
             hub: Hub::new(opened.head, config.ring_bytes_max),
             queue: Queue::new(),
             readers: Readers::new(opened.readers),
         });
-        let writer = writer::spawn(shared.clone(), opened.writing, &config)?;
+        let writer = writer::spawn(shared.clone(), opened.writing, config)?;
         Ok(Arc::new(Self { shared, writer: Mutex::new(Some(writer)) }))
     }
 
@@ -151,5 +155,84 @@ impl Store for SqliteStore {
         let (shared, writer) = (self.shared.clone(), self.writer.lock().take());
         // Joining waits for an fsync; a join error would be a panic of `stop`, which has none.
         let _ = tokio::task::spawn_blocking(move || Self::stop(&shared, writer)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What a full or failing disk does, with SQLite's own means of failing.
+
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use bytes::Bytes;
+    use fp_store::Op;
+
+    use super::*;
+
+    fn config(path: PathBuf) -> Config {
+        Config {
+            path,
+            n_readers: 1,
+            ring_bytes_max: 1 << 20,
+            compact_interval: None,
+            compact_keep: Duration::from_secs(600),
+            compact_keep_revisions: 1000,
+        }
+    }
+
+    async fn put(store: &SqliteStore, key: &str, n_bytes: usize) -> Result<Outcome, Error> {
+        let value = Bytes::from(vec![b'v'; n_bytes]);
+        let ops = vec![Op::Put { key: key.into(), value, lease_ttl_secs: 0 }];
+        store.commit(Txn { compares: Vec::new(), ops }).await
+    }
+
+    fn committed(outcome: Result<Outcome, Error>) -> Revision {
+        match outcome {
+            Ok(Outcome::Committed(revisions)) => revisions[0],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_refuses_and_heals() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = config(folder.path().join("state.db"));
+        let opened = open::open(&config).expect("open");
+        let limit = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let set = "PRAGMA max_page_count = 64";
+        opened.writing.conn.query_row(set, [], limit).expect("limit the pages");
+        let store = SqliteStore::start(opened, &config).expect("start");
+        let before = committed(put(&store, "/a", 1).await);
+        let large = put(&store, "/large", 1 << 20);
+        let (large, small) = tokio::join!(large, put(&store, "/small", 1));
+        assert!(matches!(large, Err(Error::Unavailable { .. })), "{large:?}");
+        // The small one may have shared the commit, and then its fate.
+        let n_small = i64::from(small.is_ok());
+        assert_eq!(store.get("/large", Revision::ZERO).await.expect("get"), None);
+        let next = committed(put(&store, "/a", 1).await);
+        assert_eq!(next, Revision(before.0 + n_small + 1), "what is rolled back takes no revision");
+    }
+
+    #[tokio::test]
+    async fn a_failed_commit_is_unknown_and_the_last() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = config(folder.path().join("state.db"));
+        let mut opened = open::open(&config).expect("open");
+        let failing = Arc::new(AtomicBool::new(false));
+        let fails = failing.clone();
+        let hook = move || fails.load(Ordering::Relaxed);
+        opened.writing.conn.commit_hook(Some(hook)).expect("set the hook");
+        let store = SqliteStore::start(opened, &config).expect("start");
+        let written = committed(put(&store, "/a", 1).await);
+        failing.store(true, Ordering::Relaxed);
+        let unknown = put(&store, "/a", 2).await;
+        assert!(matches!(unknown, Err(Error::Unknown(_))), "{unknown:?}");
+        failing.store(false, Ordering::Relaxed);
+        let refused = put(&store, "/b", 1).await;
+        assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+        drop(store);
+        let store = SqliteStore::open(config).expect("open again");
+        assert_eq!(store.head().await.expect("head"), written);
+        committed(put(&store, "/a", 3).await);
     }
 }

@@ -83,11 +83,13 @@ pub(crate) fn open(config: &Config) -> Result<Opened, OpenError> {
 
     let sqlite = |e| sqlite_error(path, e);
     let conn = open_writer(path).map_err(sqlite)?;
-    prepare(&conn).map_err(|e| match e {
+    // First of all: a foreign file must not even be switched to WAL.
+    schema::check(&conn).map_err(|e| match e {
         Unfit::Foreign => OpenError::Foreign { path: path.clone() },
         Unfit::Unknown(what) => OpenError::Schema { path: path.clone(), what },
         Unfit::Sqlite(e) => sqlite(e),
     })?;
+    set_up_writer(&conn).and_then(|()| schema::prepare(&conn)).map_err(sqlite)?;
     let head = rows::head(&conn).map_err(sqlite)?;
     let readers = (0..config.n_readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>();
     Ok(Opened { head, writing: Writing { conn, lock }, readers: readers.map_err(sqlite)? })
@@ -97,15 +99,10 @@ fn open_writer(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(BUSY_TIMEOUT)?;
-    // Looking into the file first: a foreign one must not even be switched to WAL.
-    conn.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(conn)
 }
 
-fn prepare(conn: &Connection) -> Result<(), Unfit> {
-    let transaction = conn.unchecked_transaction()?;
-    schema::prepare(conn)?;
-    transaction.commit()?;
+fn set_up_writer(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "cache_size", -i64::from(WRITER_CACHE_KIB))?;

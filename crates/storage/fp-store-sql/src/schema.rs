@@ -23,7 +23,7 @@ const COLUMNS: [(&str, &str); 9] = [
 ];
 
 const TABLE: &str = "
-CREATE TABLE kine (
+CREATE TABLE IF NOT EXISTS kine (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT,
     created INTEGER,
@@ -70,25 +70,28 @@ impl From<rusqlite::Error> for Unfit {
     }
 }
 
-/// Makes an empty file kine's, or checks one that holds something; then sets indexes and side
-/// tables right. All within the caller's transaction.
-pub(crate) fn prepare(conn: &Connection) -> Result<(), Unfit> {
+/// Is the file kine's, or empty? Changes nothing.
+pub(crate) fn check(conn: &Connection) -> Result<(), Unfit> {
     let find = "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'kine'";
     let sql: Option<String> = conn.query_row(find, [], |row| row.get(0)).optional()?;
-    match sql {
-        Some(sql) => check_table(conn, &sql)?,
-        None => {
-            let n_things = "SELECT COUNT(*) FROM sqlite_schema";
-            if conn.query_row(n_things, [], |row| row.get::<_, i64>(0))? > 0 {
-                return Err(Unfit::Foreign);
-            }
-            conn.execute_batch(TABLE)?;
-        }
+    if let Some(sql) = sql {
+        return check_table(conn, &sql);
     }
+    let n_things = "SELECT COUNT(*) FROM sqlite_schema";
+    if conn.query_row(n_things, [], |row| row.get::<_, i64>(0))? > 0 {
+        return Err(Unfit::Foreign);
+    }
+    Ok(())
+}
+
+/// Makes table, indexes, side tables and compact row where they are not as they should be.
+pub(crate) fn prepare(conn: &Connection) -> rusqlite::Result<()> {
+    let transaction = conn.unchecked_transaction()?;
+    conn.execute_batch(TABLE)?;
     conn.execute_batch(INDEXES)?;
     conn.execute_batch(SIDE_TABLES)?;
     settle_compact_row(conn)?;
-    Ok(())
+    transaction.commit()
 }
 
 fn check_table(conn: &Connection, sql: &str) -> Result<(), Unfit> {

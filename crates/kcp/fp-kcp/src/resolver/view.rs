@@ -14,11 +14,13 @@ use parking_lot::RwLock;
 
 use super::definitions::{Definition, Definitions, Origin};
 use super::unavailable;
-use crate::api::{self, ApiBindingStatus};
+use crate::api::{self, ApiBindingSpec, ApiBindingStatus};
 
 /// What a binding brings. Equal contents are one allocation.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct BindingContent {
+    /// Path, which may be empty, and name.
+    export: (Arc<str>, Arc<str>),
     deleting: bool,
     resources: Vec<BoundRef>,
 }
@@ -37,6 +39,8 @@ struct BoundRef {
 impl BindingContent {
     pub fn read(binding: &Object) -> Self {
         let status: ApiBindingStatus = api::part(binding, "status");
+        let spec: ApiBindingSpec = api::part(binding, "spec");
+        let export = spec.reference.export.unwrap_or_default();
         let resources = status.bound_resources.into_iter().filter_map(|r| {
             Some(BoundRef {
                 gr: Gr::new(&r.group, &r.resource),
@@ -46,7 +50,11 @@ impl BindingContent {
                 stored: !r.storage_versions.is_empty(),
             })
         });
-        Self { deleting: binding.is_deleting(), resources: resources.collect() }
+        Self {
+            export: (export.path.into(), export.name.into()),
+            deleting: binding.is_deleting(),
+            resources: resources.collect(),
+        }
     }
 }
 
@@ -67,6 +75,15 @@ impl Cluster {
 
     pub fn is_empty(&self) -> bool {
         self.bindings.is_empty() && self.local.is_empty()
+    }
+
+    /// The export through which a resource is bound.
+    pub fn bound_export(&self, group: &str, resource: &str) -> Option<(Arc<str>, Arc<str>)> {
+        let has = |r: &BoundRef| &*r.gr.group == group && &*r.gr.resource == resource;
+        let mut bindings = self.bindings.iter().map(|(_, content)| content);
+        bindings
+            .find(|content| content.resources.iter().any(has))
+            .map(|content| content.export.clone())
     }
 
     /// Answers whether anything changed.

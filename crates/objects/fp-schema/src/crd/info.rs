@@ -65,7 +65,7 @@ pub fn from_crd(
         .iter()
         .position(|(stored, _)| *stored)
         .ok_or(Error::Missing("a storage version"))?;
-    let terminating = crd.is_deleting() || has_condition(crd, "Terminating");
+    let terminating = crd.is_deleting() || super::names::is_true(crd, "Terminating");
     let group = spec.get("group").and_then(Value::as_str).unwrap_or("");
     let path_segment_names = crd.annotation(VALIDATE_NAME) == Some("path-segment");
     let hash = content_hash(spec, names, &segment, terminating, path_segment_names);
@@ -256,11 +256,6 @@ fn content_hash(
     ]);
     let digest: [u8; 32] = hash.finalize().into();
     u64::from_be_bytes(digest[..8].try_into().expect("eight of thirty-two bytes"))
-}
-
-fn has_condition(crd: &Object, kind: &str) -> bool {
-    let list = crd.at(&["status", "conditions"]).and_then(Value::as_array);
-    list.into_iter().flatten().any(|c| c["type"] == kind && c["status"] == "True")
 }
 
 fn texts(names: &Object, key: &str) -> Vec<String> {

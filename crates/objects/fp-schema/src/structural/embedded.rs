@@ -303,7 +303,7 @@ pub fn validate(object: &Object, root: &Node, path: &Path<'_>, errors: &mut Vec<
     }
 }
 
-fn validate_value(value: &Value, node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub fn validate_value(value: &Value, node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     match value {
         Value::Object(map) => {
             if node.embedded {

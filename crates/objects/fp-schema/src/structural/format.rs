@@ -273,7 +273,7 @@ fn is_isbn10(text: &str) -> bool {
         _ => return false,
     };
     let sum: u32 = bytes[..9].iter().zip(1..).map(|(b, i)| i * u32::from(b - b'0')).sum();
-    (sum + 10 * last) % 11 == 0
+    (sum + 10 * last).is_multiple_of(11)
 }
 
 fn is_isbn13(text: &str) -> bool {
@@ -305,12 +305,12 @@ fn is_credit_card(text: &str) -> bool {
             if n >= 10 { n % 10 + 1 } else { n }
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 fn is_base64(text: &str) -> bool {
     let bytes = text.as_bytes();
-    if bytes.is_empty() || bytes.len() % 4 != 0 {
+    if bytes.is_empty() || !bytes.len().is_multiple_of(4) {
         return false;
     }
     let padding = bytes.iter().rev().take_while(|b| **b == b'=').count();

@@ -35,6 +35,7 @@ pub fn compile(pattern: &str) -> Result<Regex, String> {
 }
 
 struct Rewriter<'a> {
+    whole: &'a str,
     rest: &'a str,
     out: String,
     /// For each open group, the largest product of repetitions inside it so far.
@@ -47,7 +48,14 @@ struct Rewriter<'a> {
 
 impl<'a> Rewriter<'a> {
     fn new(pattern: &'a str) -> Self {
-        Self { rest: pattern, out: String::new(), groups: vec![1], atom: 1, repeated: false }
+        Self {
+            whole: pattern,
+            rest: pattern,
+            out: String::new(),
+            groups: vec![1],
+            atom: 1,
+            repeated: false,
+        }
     }
 
     fn run(mut self) -> Result<String, String> {
@@ -70,7 +78,11 @@ impl<'a> Rewriter<'a> {
                 }
             }
         }
-        if self.groups.len() > 1 { Err("missing closing )".to_owned()) } else { Ok(self.out) }
+        if self.groups.len() > 1 {
+            Err(format!("missing closing ): `{}`", self.whole))
+        } else {
+            Ok(self.out)
+        }
     }
 
     fn take(&mut self, n: usize) -> &'a str {
@@ -117,7 +129,7 @@ impl<'a> Rewriter<'a> {
 
     fn close(&mut self) -> Result<(), String> {
         if self.groups.len() < 2 {
-            return Err("unexpected )".to_owned());
+            return Err(format!("unexpected ): `{}`", self.whole));
         }
         self.take(1);
         self.out.push(')');
@@ -260,6 +272,9 @@ impl<'a> Rewriter<'a> {
                 // A dash between two items is a range; elsewhere it is plain.
                 '-' if !first && !self.rest[1..].starts_with(']') && self.range_may_start() => {
                     self.take(1);
+                    if self.rest.is_empty() {
+                        return Err(missing());
+                    }
                     self.out.push('-');
                     let end = self.class_item()?;
                     self.out.push_str(&end);
@@ -295,7 +310,7 @@ impl<'a> Rewriter<'a> {
                 self.take(c.len_utf8());
                 Ok(regex::escape(c.encode_utf8(&mut [0; 4])))
             }
-            None => Err("missing closing ]".to_owned()),
+            None => Err(format!("missing closing ]: `{}`", self.whole)),
         }
     }
 }
@@ -360,8 +375,8 @@ mod tests {
             (r"\C", r"error parsing regexp: invalid escape sequence: `\C`"),
             (r"(a)\1", r"error parsing regexp: invalid escape sequence: `\1`"),
             (r"a**", "error parsing regexp: invalid nested repetition operator: `*`"),
-            (r"(a", "error parsing regexp: missing closing )"),
-            (r"a)", "error parsing regexp: unexpected )"),
+            (r"(a", "error parsing regexp: missing closing ): `(a`"),
+            (r"a)", "error parsing regexp: unexpected ): `a)`"),
             (r"[a", "error parsing regexp: missing closing ]: `[a`"),
         ];
         for (pattern, want) in cases {

@@ -20,6 +20,11 @@ pub fn prune(object: &mut Object, root: &Node, report: bool) -> Vec<String> {
     pruner.unknown
 }
 
+/// Prunes a value that is no resource of its own.
+pub fn value(value: &mut Value, node: &Node) {
+    Pruner { report: false, unknown: Vec::new() }.value(value, Some(node), &Path::Root);
+}
+
 struct Pruner {
     report: bool,
     unknown: Vec<String>,
@@ -171,9 +176,10 @@ fn default_in(value: &mut Value, node: &Node) {
 }
 
 fn default_null(value: &mut Value, node: &Node) {
-    if value.is_null() && !node.nullable {
-        if let Some(default) = &node.default {
-            *value = default.clone();
-        }
+    if value.is_null()
+        && !node.nullable
+        && let Some(default) = &node.default
+    {
+        *value = default.clone();
     }
 }

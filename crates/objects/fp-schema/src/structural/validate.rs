@@ -578,15 +578,18 @@ impl Range {
     }
 
     fn fits(&self, number: Number) -> bool {
-        match (self.kind, self.format, number) {
-            ("integer", "int32", Number::Int(n)) => i32::try_from(n).is_ok(),
-            ("integer", "int32", Number::Float(f)) => {
-                f.fract() == 0.0 && (f as i64 as f64) == f && i32::try_from(f as i64).is_ok()
-            }
-            ("integer", _, Number::Float(f)) => {
-                f.fract() == 0.0 && f.abs() < 9.3e18 && (f as i64 as f64) == f
-            }
-            ("number", "float", n) => (n.as_f64() as f32).is_finite(),
+        // Two to the power of 63: the first float beyond an int64.
+        const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+        let whole =
+            |f: f64| (f.fract() == 0.0 && (-BEYOND..BEYOND).contains(&f)).then_some(f as i64);
+        let integer = match number {
+            Number::Int(n) => Some(n),
+            Number::Float(f) => whole(f),
+        };
+        match (self.kind, self.format) {
+            ("integer", "int32") => integer.is_some_and(|n| i32::try_from(n).is_ok()),
+            ("integer", _) => integer.is_some(),
+            ("number", "float") => (number.as_f64() as f32).is_finite(),
             _ => true,
         }
     }
