@@ -161,7 +161,7 @@ mod tests {
             (".a[x]", "invalid array index x"),
             (".a[?(@.b", "unterminated filter"),
             (".a[?(@.b)", "unclosed array expect ]"),
-            (".a[?(@.b=~1)]", "unrecognized character in action: U+007E '~'"),
+            (".a[?(@.b=~1)]", "unrecognized filter operator ="),
             (".a[?(@.b=<1)]", "unrecognized filter operator =<"),
             (".a....b", "invalid multiple recursive descent"),
             (".a}", "unrecognized character in action: U+007D '}'"),

@@ -85,79 +85,29 @@ impl Operation {
 
     fn apply(self, doc: &mut Value, copied_bytes: &mut usize) -> Result<(), String> {
         let op = self.op.as_str();
-        let from = || {
-            self.from
-                .as_deref()
-                .ok_or_else(|| format!("{op} operation failed to decode from: missing value"))
-        };
-        let path = || {
-            self.path
-                .as_deref()
-                .ok_or_else(|| format!("{op} operation failed to decode path: missing value"))
-        };
-        let missing = |path: &str| {
-            format!("{op} operation does not apply: doc is missing path: {path}: missing value")
-        };
-        let at = |path: &str, e: String| format!("error in {op} for path: '{path}': {e}");
         match op {
-            "add" => {
-                let path = path()?;
-                let (parent, key) = find(doc, path).ok_or_else(|| missing(path))?;
-                add(parent, &key, self.value).map_err(|e| at(path, e))
-            }
-            "remove" => {
-                let path = path()?;
-                let (parent, key) = find(doc, path).ok_or_else(|| missing(path))?;
-                remove(parent, &key).map(drop).map_err(|e| at(path, e))
-            }
-            "replace" if path()?.is_empty() => match self.value {
-                value @ (Value::Object(_) | Value::Array(_)) => {
-                    *doc = value;
-                    Ok(())
-                }
-                _ => Err("replace operation value must be object or array".into()),
-            },
-            "replace" => {
-                let path = path()?;
-                let (parent, key) = find(doc, path).ok_or_else(|| missing(path))?;
-                match parent {
-                    Value::Object(map) => {
-                        map.insert(key, self.value);
-                    }
-                    _ => *item(parent, &key).map_err(|e| at(path, e))? = self.value,
-                }
-                Ok(())
-            }
+            "add" => add_at(op, doc, self.path()?, self.value),
+            "remove" => remove_at(op, doc, self.path()?).map(drop),
+            "replace" => self.replace(doc),
             "move" => {
-                let from = from()?;
-                let (parent, key) = find(doc, from).ok_or_else(|| missing(from))?;
-                let value = remove(parent, &key).map_err(|e| at(from, e))?;
-                let path = path()?;
-                let (parent, key) = find(doc, path).ok_or_else(|| missing(path))?;
-                add(parent, &key, value).map_err(|e| at(path, e))
+                let value = remove_at(op, doc, self.from()?)?;
+                add_at(op, doc, self.path()?, value)
             }
             "copy" => {
-                let from = from()?;
-                let value =
-                    get(doc, from).ok_or_else(|| missing(from))?.map_err(|e| at(from, e))?.clone();
-                let path = path()?;
-                let (parent, key) = find(doc, path).ok_or_else(|| missing(path))?;
+                let value = get_at(op, doc, self.from()?)?.clone();
                 *copied_bytes += json::to_vec(&value).len();
                 if *copied_bytes > COPIED_BYTES_MAX {
                     return Err(format!(
                         "Unable to complete the copy, the accumulated size increase of copy is {copied_bytes}, exceeding the limit {COPIED_BYTES_MAX}"
                     ));
                 }
-                add(parent, &key, value).map_err(|e| at(path, e))
+                add_at(op, doc, self.path()?, value)
             }
             "test" => {
-                let path = path()?;
+                let path = self.path()?;
                 let is_equal = match path {
                     "" => *doc == self.value,
-                    _ => {
-                        *get(doc, path).ok_or_else(|| missing(path))?.map_err(|e| at(path, e))?
-                            == self.value
-                    }
+                    _ => *get_at(op, doc, path)? == self.value,
                 };
                 if is_equal {
                     Ok(())
@@ -167,6 +117,65 @@ impl Operation {
             }
             _ => Err(format!("Unexpected kind: {op}")),
         }
+    }
+
+    fn replace(self, doc: &mut Value) -> Result<(), String> {
+        let path = self.path()?;
+        if path.is_empty() {
+            if !(self.value.is_object() || self.value.is_array()) {
+                return Err("replace operation value must be object or array".into());
+            }
+            *doc = self.value;
+            return Ok(());
+        }
+        let (parent, key) = parent_at(&self.op, doc, path)?;
+        match parent {
+            Value::Object(map) => drop(map.insert(key, self.value)),
+            _ => *item(parent, &key).map_err(|e| at_path(&self.op, path, &e))? = self.value,
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> Result<&str, String> {
+        let missing = || format!("{} operation failed to decode path: missing value", self.op);
+        self.path.as_deref().ok_or_else(missing)
+    }
+
+    fn from(&self) -> Result<&str, String> {
+        let missing = || format!("{} operation failed to decode from: missing value", self.op);
+        self.from.as_deref().ok_or_else(missing)
+    }
+}
+
+fn at_path(op: &str, path: &str, error: &str) -> String {
+    format!("error in {op} for path: '{path}': {error}")
+}
+
+fn parent_at<'a>(
+    op: &str,
+    doc: &'a mut Value,
+    path: &str,
+) -> Result<(&'a mut Value, String), String> {
+    find(doc, path).ok_or_else(|| {
+        format!("{op} operation does not apply: doc is missing path: {path}: missing value")
+    })
+}
+
+fn add_at(op: &str, doc: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    let (parent, key) = parent_at(op, doc, path)?;
+    add(parent, &key, value).map_err(|e| at_path(op, path, &e))
+}
+
+fn remove_at(op: &str, doc: &mut Value, path: &str) -> Result<Value, String> {
+    let (parent, key) = parent_at(op, doc, path)?;
+    remove(parent, &key).map_err(|e| at_path(op, path, &e))
+}
+
+/// The value at a path; an absent member reads as null.
+fn get_at<'a>(op: &str, doc: &'a mut Value, path: &str) -> Result<&'a Value, String> {
+    match parent_at(op, doc, path)? {
+        (Value::Object(map), key) => Ok(map.get(&key).unwrap_or(&Value::Null)),
+        (parent, key) => item(parent, &key).map(|v| &*v).map_err(|e| at_path(op, path, &e)),
     }
 }
 
@@ -186,15 +195,6 @@ fn child<'a>(parent: &'a mut Value, key: &str) -> Option<&'a mut Value> {
         Value::Object(map) => map.get_mut(key),
         _ => item(parent, key).ok(),
     }
-}
-
-/// The value at a path; an absent member reads as null.
-fn get<'a>(doc: &'a mut Value, path: &str) -> Option<Result<&'a Value, String>> {
-    let (parent, key) = find(doc, path)?;
-    Some(match parent {
-        Value::Object(map) => Ok(map.get(&key).unwrap_or(&Value::Null)),
-        _ => item(parent, &key).map(|v| &*v),
-    })
 }
 
 fn add(parent: &mut Value, key: &str, value: Value) -> Result<(), String> {
