@@ -83,12 +83,13 @@ impl Operation {
         Ok(Self { op: op.unwrap_or_else(|| "unknown".into()), path, from, value })
     }
 
-    fn apply(self, doc: &mut Value, copied_bytes: &mut usize) -> Result<(), String> {
+    fn apply(mut self, doc: &mut Value, copied_bytes: &mut usize) -> Result<(), String> {
+        let value = std::mem::take(&mut self.value);
         let op = self.op.as_str();
         match op {
-            "add" => add_at(op, doc, self.path()?, self.value),
+            "add" => add_at(op, doc, self.path()?, value),
             "remove" => remove_at(op, doc, self.path()?).map(drop),
-            "replace" => self.replace(doc),
+            "replace" => self.replace(doc, value),
             "move" => {
                 let value = remove_at(op, doc, self.from()?)?;
                 add_at(op, doc, self.path()?, value)
@@ -106,8 +107,8 @@ impl Operation {
             "test" => {
                 let path = self.path()?;
                 let is_equal = match path {
-                    "" => *doc == self.value,
-                    _ => *get_at(op, doc, path)? == self.value,
+                    "" => *doc == value,
+                    _ => *get_at(op, doc, path)? == value,
                 };
                 if is_equal {
                     Ok(())
@@ -119,19 +120,19 @@ impl Operation {
         }
     }
 
-    fn replace(self, doc: &mut Value) -> Result<(), String> {
+    fn replace(&self, doc: &mut Value, value: Value) -> Result<(), String> {
         let path = self.path()?;
         if path.is_empty() {
-            if !(self.value.is_object() || self.value.is_array()) {
+            if !(value.is_object() || value.is_array()) {
                 return Err("replace operation value must be object or array".into());
             }
-            *doc = self.value;
+            *doc = value;
             return Ok(());
         }
         let (parent, key) = parent_at(&self.op, doc, path)?;
         match parent {
-            Value::Object(map) => drop(map.insert(key, self.value)),
-            _ => *item(parent, &key).map_err(|e| at_path(&self.op, path, &e))? = self.value,
+            Value::Object(map) => drop(map.insert(key, value)),
+            _ => *item(parent, &key).map_err(|e| at_path(&self.op, path, &e))? = value,
         }
         Ok(())
     }
