@@ -91,7 +91,8 @@ impl Entry {
 
     /// Parses the body. Nothing is kept: callers that need it often keep it themselves.
     pub fn object(&self) -> Object {
-        serde_json::from_slice(&self.json).expect("an entry's JSON was made from a parsed object")
+        let decoded = fp_object::json::decode(&self.json);
+        decoded.expect("an entry's JSON was made from a parsed object").object
     }
 
     /// The value of a label.

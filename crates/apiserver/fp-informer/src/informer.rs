@@ -277,3 +277,6 @@ fn by_table(changes: Vec<(Arc<Table>, Change)>) -> Vec<(Arc<Table>, Vec<Change>)
     }
     groups
 }
+
+#[cfg(test)]
+mod tests;

@@ -223,14 +223,15 @@ impl Shared {
 
 /// An entry of a body at a revision.
 pub(crate) fn entry(key: ObjectKey, served: &Served, revision: Revision) -> Arc<Entry> {
-    let json = Bytes::from(served.json(revision));
+    let json = Bytes::from(served.json(&key.cluster, revision));
     Arc::new(Entry::new(key, revision, json, served.labels.clone(), served.deleting))
 }
 
 /// The last state of an object that was deleted at `revision`.
 pub(crate) fn tombstone(last: &Entry, revision: Revision) -> Result<Arc<Entry>, Error> {
-    let served = Served::new(&last.json, &last.key.cluster).map_err(codec_error)?;
-    Ok(entry(last.key.clone(), &served, revision))
+    let json = fp_keyspace::respin(&last.json, &last.key.cluster, revision).map_err(codec_error)?;
+    let (key, labels) = (last.key.clone(), last.labels.clone());
+    Ok(Arc::new(Entry::new(key, revision, json.into(), labels, last.deleting)))
 }
 
 pub(crate) fn codec_error(error: fp_keyspace::Error) -> Error {

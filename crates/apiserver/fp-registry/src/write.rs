@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fp_base::Revision;
 use fp_informer::{Entry, ObjectKey};
-use fp_keyspace::Served;
+use fp_keyspace::{Encoded, Served};
 use fp_object::Object;
 use fp_schema::ResourceInfo;
 use fp_store::{Compare, Key, Op, Outcome, Row, Txn};
@@ -156,16 +156,13 @@ impl Write {
         object: &Object,
     ) -> Result<Self, Error> {
         let at = shared.key(info, key)?;
-        let value = Bytes::from(shared.layout.encode(info, object).map_err(codec_error)?);
-        // What is answered is what readers will get: the stored bytes read back.
-        let parts = shared.split(&at)?;
-        let served = Arc::new(shared.layout.decode(&parts, &value).map_err(codec_error)?);
+        let Encoded { value, served } = shared.layout.encode(info, object).map_err(codec_error)?;
         let key = shared.strings.key(key.cluster.clone(), &key.namespace, &key.name);
         Ok(Self {
             at,
             key,
             value,
-            served,
+            served: Arc::new(served),
             table: shared.table(info),
             lease_ttl_secs: ttl_secs(info),
         })

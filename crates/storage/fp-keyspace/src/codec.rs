@@ -2,43 +2,102 @@
 //! custom resources as JSON the way Go prints it.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use fp_object::Object;
+use bytes::Bytes;
 use fp_object::meta::Meta;
+use fp_object::{Object, json, proto};
 use fp_schema::ResourceInfo;
 
 use crate::served::CLUSTER_ANNOTATION;
-use crate::{Error, Layout, Parts, Served, json};
+use crate::{Error, Layout, Parts, Served, stored_gr};
 
 /// What an encrypted value begins with.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
-/// What a protobuf value begins with.
-const PROTOBUF: &[u8] = b"k8s\0";
+
+/// An object ready to be stored.
+pub struct Encoded {
+    /// The bytes to store.
+    pub value: Bytes,
+    /// What a reader of these bytes will get.
+    pub served: Served,
+}
 
 impl Layout {
-    /// The bytes to store for `object`, which is in the resource's storage version. What a reader
-    /// learns from the key or the row is left out: `resourceVersion`, `selfLink` and the cluster.
-    pub fn encode(&self, _info: &ResourceInfo, object: &Object) -> Result<Vec<u8>, Error> {
+    /// Encodes an object, which is in the resource's storage version. What a reader learns from
+    /// the key or the row is left out: `resourceVersion`, `selfLink` and the cluster.
+    pub fn encode(&self, info: &ResourceInfo, object: &Object) -> Result<Encoded, Error> {
         let object = stripped(object);
-        let mut value = json::to_vec(&object);
-        value.push(b'\n');
-        Ok(value)
+        let Some(builtin) = self.stored_as(info) else {
+            let mut text = json::to_go_vec(&*object);
+            let value_len = text.len();
+            text.push(b'\n');
+            let value = Bytes::from(text);
+            let served = Served::new(value.slice(..value_len), &object);
+            return Ok(Encoded { value, served });
+        };
+        let value = encode_builtin(builtin, &object)?;
+        let served = decode_builtin(builtin, &value)?;
+        Ok(Encoded { value: value.into(), served })
     }
 
     /// The served form of a stored value, whose key is `parts`.
-    pub fn decode(&self, parts: &Parts<'_>, value: &[u8]) -> Result<Served, Error> {
+    pub fn decode(&self, parts: &Parts<'_>, value: &Bytes) -> Result<Served, Error> {
         if value.starts_with(ENCRYPTED) {
             return Err(Error::Encrypted);
         }
-        if value.starts_with(PROTOBUF) {
-            return Err(Error::Format);
+        if parts.segment.is_empty() {
+            let builtin = self.builtin(parts.group, parts.resource);
+            return decode_builtin(builtin.ok_or(Error::Format)?, value);
         }
-        Served::new(value, &parts.cluster)
+        let object = json::decode(value).map_err(Error::Json)?.object;
+        Ok(Served::new(value.slice_ref(value.trim_ascii()), &object))
     }
+
+    /// The built-in resource whose form the objects of `info` are stored in.
+    fn stored_as(&self, info: &ResourceInfo) -> Option<&Arc<ResourceInfo>> {
+        let gr = stored_gr(&info.gr);
+        self.builtin(&gr.group, &gr.resource)
+            .filter(|_| info.segment == fp_schema::Segment::Builtin)
+    }
+}
+
+fn encode_builtin(info: &ResourceInfo, object: &Object) -> Result<Vec<u8>, Error> {
+    let Some(message) = info.proto else {
+        let mut value = json::to_go_vec(object);
+        value.push(b'\n');
+        return Ok(value);
+    };
+    let api_version = info.api_version(&info.storage_version().name);
+    if object.api_version() != api_version {
+        return Err(Error::Version(object.api_version().to_owned()));
+    }
+    let raw = proto::encode(message, object).map_err(Error::Protobuf)?;
+    Ok(proto::wrap(&api_version, &info.kind, &raw))
+}
+
+fn decode_builtin(info: &ResourceInfo, value: &[u8]) -> Result<Served, Error> {
+    let object = match info.proto {
+        Some(message) if value.starts_with(proto::PREFIX) => {
+            let unknown = proto::unwrap(value).map_err(Error::Protobuf)?;
+            let api_version = info.api_version(&info.storage_version().name);
+            if unknown.api_version != api_version {
+                return Err(Error::Version(unknown.api_version.to_owned()));
+            }
+            let mut object = proto::decode(message, unknown.raw).map_err(Error::Protobuf)?;
+            object.insert("apiVersion".into(), api_version.into());
+            object.insert("kind".into(), unknown.kind.into());
+            object
+        }
+        _ if value.first() == Some(&b'{') => json::decode(value).map_err(Error::Json)?.object,
+        _ => return Err(Error::Format),
+    };
+    Ok(Served::new(json::to_go_vec(&object).into(), &object))
 }
 
 /// The object without what is not stored. Mostly nothing is to be removed, then nothing is copied.
 fn stripped(object: &Object) -> Cow<'_, Object> {
+    const ANNOTATIONS: &[&str] = &["metadata", "annotations"];
     const PATHS: [&[&str]; 3] = [
         &["metadata", "resourceVersion"],
         &["metadata", "selfLink"],
@@ -50,12 +109,12 @@ fn stripped(object: &Object) -> Cow<'_, Object> {
             object.to_mut().remove_at(path);
         }
     }
-    let empty = |o: &Object| {
-        o.at(&["metadata", "annotations"])
-            .is_some_and(|a| a.as_object().is_some_and(Object::is_empty))
-    };
-    if matches!(object, Cow::Owned(_)) && empty(&object) {
-        object.to_mut().remove_at(&["metadata", "annotations"]);
+    let is_empty = object.at(ANNOTATIONS).and_then(|a| a.as_object()).is_some_and(Object::is_empty);
+    if is_empty && matches!(object, Cow::Owned(_)) {
+        object.to_mut().remove_at(ANNOTATIONS);
     }
     object
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,6 @@
 //! Deliberately absent: users, HTTP, the meaning of any kind.
 
 mod codec;
-mod json;
 mod key;
 mod served;
 #[cfg(test)]
@@ -19,8 +18,9 @@ use std::sync::Arc;
 use fp_base::{ClusterName, Gr};
 use fp_schema::ResourceInfo;
 
+pub use codec::Encoded;
 pub use key::{CUSTOM_RESOURCES, Parts};
-pub use served::{CLUSTER_ANNOTATION, Served};
+pub use served::{CLUSTER_ANNOTATION, Served, respin};
 
 /// The prefix of a shard's keys.
 pub const PREFIX: &str = "/registry";
@@ -35,12 +35,12 @@ pub enum Error {
     Encrypted,
     #[error("stored value is neither JSON nor Kubernetes protobuf")]
     Format,
-    #[error("parse stored JSON")]
-    Json(#[source] serde_json::Error),
-    #[error("stored object has no metadata")]
-    NoMetadata,
-    #[error("code {what}: {why}")]
-    Coding { what: String, why: String },
+    #[error("{0:?} is not the version that is stored")]
+    Version(String),
+    #[error("read or write JSON")]
+    Json(#[source] fp_object::json::Error),
+    #[error("read or write protobuf")]
+    Protobuf(#[source] fp_object::proto::Error),
 }
 
 /// The layout of one store: its prefix, and which group-resources are built in. The latter tells
