@@ -176,3 +176,6 @@ pub fn ttl_secs(info: &ResourceInfo) -> u32 {
 pub fn key(cluster: &ClusterName, namespace: &str, name: &str) -> ObjectKey {
     ObjectKey { cluster: cluster.clone(), namespace: namespace.into(), name: name.into() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use fp_base::{Gr, Revision};
 use fp_informer::{Entry, Event, Table, TableId};
 use fp_keyspace::Parts;
-use fp_store::EventKind;
+use fp_store::{EventKind, Row};
 
 use crate::Error;
-use crate::store::{Shared, store_error, tombstone};
+use crate::store::{Shared, store_error};
 
 /// Rows that the load reads at a time.
 const LOAD_PAGE_ROWS: usize = 1000;
@@ -133,7 +134,7 @@ impl Pump {
     fn event(&self, tables: &mut Tables, event: fp_store::Event) -> Option<Event> {
         let row = &event.row;
         if event.kind == EventKind::Deleted {
-            return self.deleted(tables, row);
+            return self.deleted(tables, row, &row.value);
         }
         match self.shared.prepared.take(&row.key, &row.value, row.revision) {
             Some(entry) => {
@@ -143,24 +144,20 @@ impl Pump {
             None => match self.decode(tables, row) {
                 Some((table, entry)) => Some(Event { table, entry, deleted: false }),
                 // Rather no object than one that is no longer so.
-                None => self.deleted(tables, row),
+                None => self.deleted(tables, row, event.previous.as_ref()?),
             },
         }
     }
 
-    /// The delete of what is stored under the row's key, or of what memory has when the last value
-    /// cannot be read.
-    fn deleted(&self, tables: &mut Tables, row: &fp_store::Row) -> Option<Event> {
+    /// The delete of the object whose last value that can be read is `last`. One that could never
+    /// be read is not in memory.
+    fn deleted(&self, tables: &mut Tables, row: &Row, last: &Bytes) -> Option<Event> {
         let parts = self.shared.layout.split(&row.key)?;
-        let table = tables.of(&self.shared, &parts);
-        let entry = self.shared.decode(&parts, &row.value, row.revision).or_else(|error| {
-            let last = table.get(&self.shared.object_key(&parts)).ok_or(error)?;
-            tombstone(&last, row.revision)
-        });
-        Some(Event { table, entry: entry.ok()?, deleted: true })
+        let entry = self.shared.decode(&parts, last, row.revision).ok()?;
+        Some(Event { table: tables.of(&self.shared, &parts), entry, deleted: true })
     }
 
-    fn decode(&self, tables: &mut Tables, row: &fp_store::Row) -> Option<(Arc<Table>, Arc<Entry>)> {
+    fn decode(&self, tables: &mut Tables, row: &Row) -> Option<(Arc<Table>, Arc<Entry>)> {
         let Some(parts) = self.shared.layout.split(&row.key) else {
             self.shared.counts.foreign.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(key = &*row.key, "key is of another layout");

@@ -100,7 +100,7 @@ impl Run {
             }
             "observe" => {
                 let out = self.out.clone();
-                let observer = move |change: &Change| {
+                let observer = move |_: &TableId, change: &Change| {
                     writeln!(out.lock(), "observed {}", show_change(change)).expect("as above");
                 };
                 self.informer.observe(None, Arc::new(observer));
