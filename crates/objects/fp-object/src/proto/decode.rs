@@ -99,7 +99,12 @@ impl Scope {
                 _ => {}
             }
         }
-        Ok((key, value.unwrap_or_else(|| Slot::zero(self.field.kind).into_value())))
+        // Go makes an empty slice of a missing value.
+        let missing = || match self.field.kind {
+            Kind::Bytes => "".into(),
+            kind => Slot::zero(kind).into_value(),
+        };
+        Ok((key, value.unwrap_or_else(missing)))
     }
 
     fn value(&self, kind: Kind, raw: Raw<'_>) -> Result<Slot, Error> {
