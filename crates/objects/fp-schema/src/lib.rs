@@ -7,6 +7,7 @@ pub mod crd;
 pub mod openapi;
 pub mod resource;
 pub mod structural;
+pub mod table;
 
 pub use crd::from_crd;
 pub use resource::{
