@@ -34,7 +34,11 @@ const PREFIX: &str = "#/components/schemas/";
 /// The document of a group-version. `infos` are the cluster's resources; those that the
 /// group-version does not serve are passed over. `component` gives the schema of a built-in
 /// component by its name.
-pub fn document(gv: &Gv, infos: &[&ResourceInfo], component: &dyn Fn(&str) -> Option<Value>) -> Value {
+pub fn document(
+    gv: &Gv,
+    infos: &[&ResourceInfo],
+    component: &dyn Fn(&str) -> Option<Value>,
+) -> Value {
     let mut paths = Object::new();
     let mut schemas = Object::new();
     let mut builtin = false;
@@ -77,7 +81,11 @@ pub fn hash(document: &[u8]) -> String {
 
 /// The path of a group-version below `/openapi/v3/`, and its URL below `/`.
 pub fn path_of(gv: &Gv) -> String {
-    if gv.group.is_empty() { format!("api/{}", gv.version) } else { format!("apis/{}/{}", gv.group, gv.version) }
+    if gv.group.is_empty() {
+        format!("api/{}", gv.version)
+    } else {
+        format!("apis/{}/{}", gv.group, gv.version)
+    }
 }
 
 /// The component of a CRD's kind: the group's domain reversed, `dev.example.home.v1.Lamp`.

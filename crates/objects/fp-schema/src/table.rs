@@ -59,18 +59,22 @@ impl<'a> Printer<'a> {
             let description = "Name of the object, unique among its kind in its namespace.";
             definition("Name", "string", "name", description, 0)
         });
-        let own = self.columns.iter().map(|c| definition(&c.name, &c.kind, &c.format, &c.description, c.priority));
+        let own = self
+            .columns
+            .iter()
+            .map(|c| definition(&c.name, &c.kind, &c.format, &c.description, c.priority));
         name.into_iter().chain(own).collect()
     }
 
     /// The cells of one row.
     pub fn cells(&self, object: &Object, now: Now) -> Value {
         let name = self.named.then(|| Value::from(object.name()));
-        let own = self.columns.iter().zip(&self.paths).map(|(column, path)| match (&column.cell, path) {
-            (Cell::Fn(cell), _) => cell(object),
-            (_, Some(path)) => path.first(object, |value| cell(&column.kind, value, now)),
-            (_, None) => Value::Null,
-        });
+        let own =
+            self.columns.iter().zip(&self.paths).map(|(column, path)| match (&column.cell, path) {
+                (Cell::Fn(cell), _) => cell(object),
+                (_, Some(path)) => path.first(object, |value| cell(&column.kind, value, now)),
+                (_, None) => Value::Null,
+            });
         name.into_iter().chain(own).collect()
     }
 
@@ -119,7 +123,9 @@ impl CellPath {
         let mut rest = text;
         let mut members = Vec::new();
         while let Some(after) = rest.strip_prefix('.') {
-            let len = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').unwrap_or(after.len());
+            let len = after
+                .find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
+                .unwrap_or(after.len());
             let plain = len > 0 && matches!(after[len..].chars().next(), None | Some('.' | '['));
             if !plain {
                 break;
@@ -181,7 +187,8 @@ mod tests {
     use super::*;
     use crate::{Origin, Segment, from_crd};
 
-    const OPTIONS: Options = Options { include: Include::Metadata, columns: true, api_version: "meta.k8s.io/v1" };
+    const OPTIONS: Options =
+        Options { include: Include::Metadata, columns: true, api_version: "meta.k8s.io/v1" };
 
     fn object(value: Value) -> Object {
         value.as_object().expect("an object").clone()
@@ -192,11 +199,20 @@ mod tests {
             "group": "a.dev", "scope": "Cluster", "names": {"plural": "as", "kind": "A"},
             "versions": [{"name": "v1", "served": true, "storage": true, "additionalPrinterColumns": columns}],
         }}));
-        let info = from_crd(&crd, Segment::CustomResources, Origin::System { name: "x".into() }, &|_| None);
+        let info =
+            from_crd(&crd, Segment::CustomResources, Origin::System { name: "x".into() }, &|_| {
+                None
+            });
         let info = info.expect("a good CRD");
-        let objects: Vec<Object> = objects.as_array().expect("a list").iter().cloned().map(object).collect();
+        let objects: Vec<Object> =
+            objects.as_array().expect("a list").iter().cloned().map(object).collect();
         let now = time::parse("2024-01-03T00:00:00Z").expect("a time");
-        Printer::new(&info.versions[0]).table(&objects, object(json!({"resourceVersion": "7"})), options, now)
+        Printer::new(&info.versions[0]).table(
+            &objects,
+            object(json!({"resourceVersion": "7"})),
+            options,
+            now,
+        )
     }
 
     #[test]
@@ -218,7 +234,12 @@ mod tests {
             {"metadata": {"name": "c"}, "spec": {"s": null, "i": "1"}},
         ]);
         let table = table(columns, objects, OPTIONS);
-        let rows: Vec<String> = table["rows"].as_array().expect("rows").iter().map(|r| r["cells"].to_string()).collect();
+        let rows: Vec<String> = table["rows"]
+            .as_array()
+            .expect("rows")
+            .iter()
+            .map(|r| r["cells"].to_string())
+            .collect();
         expect![[r#"
             ["a","x",3,1.5,true,"2d","True",null]
             ["b","{\"a\":1}",2,null,null,"<invalid>",null,null]

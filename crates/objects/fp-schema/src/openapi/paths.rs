@@ -32,8 +32,11 @@ const DELETE_OPTIONS: [(&str, &str); 5] = [
     ("orphanDependents", "boolean"),
     ("propagationPolicy", "string"),
 ];
+/// Resources of the core group whose delete answers with the object, not with a Status.
+const RETURNS_DELETED: [&str; 2] = ["resourcequotas", "serviceaccounts"];
 const JSON_AND_YAML: [&str; 2] = ["application/json", "application/yaml"];
-const WITH_PROTOBUF: [&str; 3] = ["application/json", "application/vnd.kubernetes.protobuf", "application/yaml"];
+const WITH_PROTOBUF: [&str; 3] =
+    ["application/json", "application/vnd.kubernetes.protobuf", "application/yaml"];
 const WATCHED: [&str; 5] = [
     "application/json",
     "application/json;stream=watch",
@@ -118,6 +121,13 @@ impl Writer<'_> {
         self.info.verbs.contains(&verb)
     }
 
+    /// Whether a delete answers with the object (`ReturnDeletedObject`).
+    fn returns_deleted(&self) -> bool {
+        self.builtin
+            && self.gv.group.is_empty()
+            && RETURNS_DELETED.contains(&&*self.info.gr.resource)
+    }
+
     /// `NamespacedLamp`, or with a list between.
     fn noun(&self) -> String {
         let namespaced = if self.info.namespaced() { "Namespaced" } else { "" };
@@ -186,17 +196,24 @@ impl Writer<'_> {
                 options.retain(|(name, _)| !matches!(*name, "allowWatchBookmarks" | "watch"));
                 options.extend(DELETE_OPTIONS);
             }
-            let request = if self.builtin { self.body(&format!("{META_V1}.DeleteOptions"), false) } else { None };
-            operations.push(("delete", self.operation(Shape {
-                verb: "delete",
-                action: "deletecollection",
-                name: format!("Collection{}", self.noun()),
-                options: &options,
-                request,
-                answers: &["200"],
-                answer: STATUS,
-                media: self.media(),
-            })));
+            let request = if self.builtin {
+                self.body(&format!("{META_V1}.DeleteOptions"), false)
+            } else {
+                None
+            };
+            operations.push((
+                "delete",
+                self.operation(Shape {
+                    verb: "delete",
+                    action: "deletecollection",
+                    name: format!("Collection{}", self.noun()),
+                    options: &options,
+                    request,
+                    answers: &["200"],
+                    answer: STATUS,
+                    media: self.media(),
+                }),
+            ));
         }
         add(path, operations, into);
     }
@@ -215,49 +232,64 @@ impl Writer<'_> {
     }
 
     fn item(&self, collection: &str, into: &mut Object) {
-        let mut operations = self.part("", &self.kind, ["get", "update", "patch"].map(|v| self.has(v)));
+        let mut operations =
+            self.part("", &self.kind, ["get", "update", "patch"].map(|v| self.has(v)));
         if self.has("delete") {
-            operations.push(("delete", self.operation(Shape {
-                verb: "delete",
-                action: "delete",
-                name: self.noun(),
-                options: &DELETE_OPTIONS,
-                request: self.body(&format!("{META_V1}.DeleteOptions"), false),
-                answers: &["200", "202"],
-                answer: STATUS,
-                media: self.media(),
-            })));
+            operations.push((
+                "delete",
+                self.operation(Shape {
+                    verb: "delete",
+                    action: "delete",
+                    name: self.noun(),
+                    options: &DELETE_OPTIONS,
+                    request: self.body(&format!("{META_V1}.DeleteOptions"), false),
+                    answers: &["200", "202"],
+                    answer: if self.returns_deleted() { &self.kind } else { STATUS },
+                    media: self.media(),
+                }),
+            ));
         }
         add(&format!("{collection}/{{name}}"), operations, into);
     }
 
     /// Get, put and patch of an object or a subresource of it, those that are allowed.
-    fn part(&self, suffix: &str, component: &str, allowed: [bool; 3]) -> Vec<(&'static str, Operation)> {
+    fn part(
+        &self,
+        suffix: &str,
+        component: &str,
+        allowed: [bool; 3],
+    ) -> Vec<(&'static str, Operation)> {
         let name = || format!("{}{suffix}", self.noun());
         let mut out = Vec::new();
         if allowed[0] {
-            out.push(("get", self.operation(Shape {
-                verb: "read",
-                action: "get",
-                name: name(),
-                options: if self.builtin { &[] } else { &[("resourceVersion", "string")] },
-                request: None,
-                answers: &["200"],
-                answer: component,
-                media: self.media(),
-            })));
+            out.push((
+                "get",
+                self.operation(Shape {
+                    verb: "read",
+                    action: "get",
+                    name: name(),
+                    options: if self.builtin { &[] } else { &[("resourceVersion", "string")] },
+                    request: None,
+                    answers: &["200"],
+                    answer: component,
+                    media: self.media(),
+                }),
+            ));
         }
         if allowed[1] {
-            out.push(("put", self.operation(Shape {
-                verb: "replace",
-                action: "put",
-                name: name(),
-                options: &WRITE_OPTIONS,
-                request: self.body(component, true),
-                answers: &["200", "201"],
-                answer: component,
-                media: self.media(),
-            })));
+            out.push((
+                "put",
+                self.operation(Shape {
+                    verb: "replace",
+                    action: "put",
+                    name: name(),
+                    options: &WRITE_OPTIONS,
+                    request: self.body(component, true),
+                    answers: &["200", "201"],
+                    answer: component,
+                    media: self.media(),
+                }),
+            ));
         }
         if allowed[2] {
             let mut media = PATCHES.to_vec();
@@ -266,16 +298,19 @@ impl Writer<'_> {
             if self.builtin {
                 media.push("application/strategic-merge-patch+json");
             }
-            out.push(("patch", self.operation(Shape {
-                verb: "patch",
-                action: "patch",
-                name: name(),
-                options: &options,
-                request: Some((content(&media, &format!("{META_V1}.Patch")), true)),
-                answers: if self.builtin { &["200", "201"] } else { &["200"] },
-                answer: component,
-                media: self.media(),
-            })));
+            out.push((
+                "patch",
+                self.operation(Shape {
+                    verb: "patch",
+                    action: "patch",
+                    name: name(),
+                    options: &options,
+                    request: Some((content(&media, &format!("{META_V1}.Patch")), true)),
+                    answers: if self.builtin { &["200", "201"] } else { &["200"] },
+                    answer: component,
+                    media: self.media(),
+                }),
+            ));
         }
         out
     }
@@ -293,8 +328,7 @@ impl Writer<'_> {
                 "token" => {
                     let name = format!("{}Token", self.noun());
                     let mut create = self.create(name, "io.k8s.api.authentication.v1.TokenRequest");
-                    create.body["x-kubernetes-group-version-kind"] =
-                        json!({"group": "authentication.k8s.io", "kind": "TokenRequest", "version": "v1"});
+                    create.body["x-kubernetes-group-version-kind"] = json!({"group": "authentication.k8s.io", "kind": "TokenRequest", "version": "v1"});
                     vec![("post", create)]
                 }
                 "finalize" => self.part("Finalize", &self.kind, [false, true, false]),
@@ -355,7 +389,8 @@ fn add(path: &str, mut operations: Vec<(&'static str, Operation)>, into: &mut Ob
         .collect();
     let mut item = Object::new();
     for (verb, operation) in &mut operations {
-        let mut own: Vec<Value> = operation.params.drain(..).filter(|p| !shared.contains(p)).collect();
+        let mut own: Vec<Value> =
+            operation.params.drain(..).filter(|p| !shared.contains(p)).collect();
         let mut body = operation.body.take();
         if !own.is_empty() {
             sort(&mut own);
@@ -385,7 +420,11 @@ fn content(media: &[&str], component: &str) -> Value {
 
 /// The group without `.k8s.io`, in camel case: `RbacAuthorization`.
 fn group_words(gv: &Gv) -> String {
-    let group = if gv.group.is_empty() { "core" } else { gv.group.strip_suffix(".k8s.io").unwrap_or(&gv.group) };
+    let group = if gv.group.is_empty() {
+        "core"
+    } else {
+        gv.group.strip_suffix(".k8s.io").unwrap_or(&gv.group)
+    };
     group.split(|c: char| !c.is_ascii_alphanumeric()).map(title).collect()
 }
 

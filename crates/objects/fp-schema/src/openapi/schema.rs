@@ -6,7 +6,12 @@ use serde_json::json;
 use super::{component_name, meta_v1, reference};
 use crate::{ResourceInfo, VersionInfo};
 
-pub fn insert(info: &ResourceInfo, version: &VersionInfo, schema: Option<&Value>, into: &mut Object) {
+pub fn insert(
+    info: &ResourceInfo,
+    version: &VersionInfo,
+    schema: Option<&Value>,
+    into: &mut Object,
+) {
     let group = &*info.gr.group;
     let name = component_name(group, &version.name, &info.kind);
     let gvk = |kind: &str| json!([{"group": group, "kind": kind, "version": &*version.name}]);
@@ -46,13 +51,19 @@ fn published(schema: &Value, resource: bool) -> Value {
     let mut out = Object::new();
     for (key, value) in schema {
         let value = match (&**key, value) {
-            ("properties", Value::Object(map)) => {
-                map.iter().map(|(name, child)| (name.clone(), published(child, false))).collect::<Object>().into()
-            }
+            ("properties", Value::Object(map)) => map
+                .iter()
+                .map(|(name, child)| (name.clone(), published(child, false)))
+                .collect::<Object>()
+                .into(),
             ("items" | "additionalProperties" | "not", Value::Object(_)) => published(value, false),
             _ => value.clone(),
         };
         out.insert(key.clone(), value);
+    }
+    // Older clients know a list's key only by this name.
+    if let Some(key) = schema.get("x-kubernetes-list-map-keys").and_then(|keys| keys.get(0)) {
+        out.insert("x-kubernetes-patch-merge-key".into(), key.clone());
     }
     if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
         int_or_string(&mut out);

@@ -17,14 +17,17 @@ fn lamps() -> ResourceInfo {
         }],
     }});
     let crd = crd.as_object().expect("an object");
-    from_crd(crd, Segment::CustomResources, Origin::System { name: "x".into() }, &|_| None).expect("a good CRD")
+    from_crd(crd, Segment::CustomResources, Origin::System { name: "x".into() }, &|_| None)
+        .expect("a good CRD")
 }
 
 fn document_of(info: &ResourceInfo) -> Value {
     let component = |name: &str| {
         let short = name.rsplit('.').next()?;
         match short {
-            "ObjectMeta" => Some(json!({"properties": {"t": {"$ref": format!("{PREFIX}{META_V1}.Time")}}})),
+            "ObjectMeta" => {
+                Some(json!({"properties": {"t": {"$ref": format!("{PREFIX}{META_V1}.Time")}}}))
+            }
             "Time" => Some(json!({"type": "string"})),
             _ => None,
         }
@@ -36,7 +39,8 @@ fn document_of(info: &ResourceInfo) -> Value {
 fn components() {
     let document = document_of(&lamps());
     let schemas = document["components"]["schemas"].as_object().expect("schemas");
-    let lines: Vec<String> = schemas.iter().map(|(name, schema)| format!("{name} {schema}\n")).collect();
+    let lines: Vec<String> =
+        schemas.iter().map(|(name, schema)| format!("{name} {schema}\n")).collect();
     expect![[r##"
         dev.example.home.v1.Lamp {"properties":{"apiVersion":{"type":"string"},"kind":{"type":"string"},"metadata":{"allOf":[{"$ref":"#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]},"spec":{"description":"What is wanted.","properties":{"color":{"type":"string"},"pod":{"properties":{"apiVersion":{"type":"string"},"kind":{"type":"string"},"metadata":{"allOf":[{"$ref":"#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]}},"required":["kind","apiVersion"],"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},"port":{"anyOf":[{"type":"integer"},{"type":"string"}],"x-kubernetes-int-or-string":true}},"type":"object"}},"type":"object","x-kubernetes-group-version-kind":[{"group":"home.example.dev","kind":"Lamp","version":"v1"}],"x-kubernetes-selectable-fields":[{"fieldPath":"spec.color"}]}
         dev.example.home.v1.LampList {"properties":{"apiVersion":{"type":"string"},"items":{"items":{"$ref":"#/components/schemas/dev.example.home.v1.Lamp"},"type":"array"},"kind":{"type":"string"},"metadata":{"allOf":[{"$ref":"#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"}]}},"required":["items"],"type":"object","x-kubernetes-group-version-kind":[{"group":"home.example.dev","kind":"LampList","version":"v1"}]}
@@ -52,12 +56,21 @@ fn operations() {
     let mut lines = String::new();
     for (path, item) in document["paths"].as_object().expect("paths") {
         let names = |list: &Value| -> Vec<String> {
-            list.as_array().into_iter().flatten().map(|p| p["name"].as_str().unwrap_or("").to_owned()).collect()
+            list.as_array()
+                .into_iter()
+                .flatten()
+                .map(|p| p["name"].as_str().unwrap_or("").to_owned())
+                .collect()
         };
         lines.push_str(&format!("{path} {}\n", names(&item["parameters"]).join(",")));
-        for (verb, operation) in item.as_object().expect("an item").iter().filter(|(k, _)| *k != "parameters") {
+        for (verb, operation) in
+            item.as_object().expect("an item").iter().filter(|(k, _)| *k != "parameters")
+        {
             let own = names(&operation["parameters"]).join(",");
-            lines.push_str(&format!("  {verb} {} {own}\n", operation["operationId"].as_str().unwrap_or("")));
+            lines.push_str(&format!(
+                "  {verb} {} {own}\n",
+                operation["operationId"].as_str().unwrap_or("")
+            ));
         }
     }
     expect![[r#"
