@@ -88,9 +88,7 @@ impl Patch {
         };
         result.map_err(|error| match error {
             patch::Error::Malformed(why) => Status::bad_request(why),
-            patch::Error::TooManyOperations(_) => {
-                Status::too_large(format!("Request entity too large: {error}"))
-            }
+            patch::Error::TooManyOperations(_) => Status::too_large(error),
             patch::Error::Rejected(why) => {
                 tracing::debug!(%why, "a patch does not apply");
                 Status::new(422, Reason::Invalid, patch::REJECTED_MESSAGE)
