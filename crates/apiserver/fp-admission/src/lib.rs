@@ -2,6 +2,8 @@
 //!
 //! Deliberately absent: stores, transport; readers and writers come in as closures at wiring.
 
+pub mod namespace;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

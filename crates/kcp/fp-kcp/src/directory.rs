@@ -81,6 +81,15 @@ impl Paths {
         self.state.read().tenancy.clone()
     }
 
+    /// The cluster of a path or name, if it exists and is not another server's.
+    pub fn find(&self, path: &str) -> Option<ClusterName> {
+        let path = ClusterPath::parse(path).ok()?;
+        match path.as_name() {
+            Some(name) => self.clusters.get(&name).map(|_| name),
+            None => self.walk(&path)?.ok(),
+        }
+    }
+
     fn cluster(&self, name: ClusterName) -> Located {
         let inactive = self.clusters.get(&name).is_some_and(|f| f.inactive);
         Located::Cluster { gone: self.clusters.gone(&name), inactive, name }

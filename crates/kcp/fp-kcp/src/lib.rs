@@ -4,16 +4,19 @@
 //! Invariants: decisions here are pure or answer from memory; nothing waits, nothing is spawned.
 //! Deliberately absent: tasks, queues, sockets.
 
+pub mod admission;
 pub mod api;
 pub mod assets;
 pub mod authorizer;
 pub mod bootstrap;
+pub mod bound;
 pub mod bypath;
 pub mod clusters;
 pub mod conditions;
 pub mod conversion;
 pub mod directory;
 pub mod hash;
+pub mod indexes;
 pub mod names;
 pub mod resolver;
 pub mod rules;
