@@ -3,6 +3,9 @@
 //! Deliberately absent: stores, transport; readers and writers come in as closures at wiring.
 
 pub mod namespace;
+pub mod rbac_escalation;
+#[cfg(test)]
+mod testing;
 
 use std::sync::Arc;
 
@@ -49,11 +52,19 @@ impl Attributes<'_> {
 pub trait Plugin: Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
-    async fn mutate(&self, _attributes: &Attributes<'_>, _object: &mut Object) -> Result<(), Status> {
+    async fn mutate(
+        &self,
+        _attributes: &Attributes<'_>,
+        _object: &mut Object,
+    ) -> Result<(), Status> {
         Ok(())
     }
 
-    async fn validate(&self, _attributes: &Attributes<'_>, _object: Option<&Object>) -> Result<(), Status> {
+    async fn validate(
+        &self,
+        _attributes: &Attributes<'_>,
+        _object: Option<&Object>,
+    ) -> Result<(), Status> {
         Ok(())
     }
 }
@@ -63,14 +74,22 @@ pub trait Plugin: Send + Sync + 'static {
 pub struct Chain(pub Vec<Arc<dyn Plugin>>);
 
 impl Chain {
-    pub async fn mutate(&self, attributes: &Attributes<'_>, object: &mut Object) -> Result<(), Status> {
+    pub async fn mutate(
+        &self,
+        attributes: &Attributes<'_>,
+        object: &mut Object,
+    ) -> Result<(), Status> {
         for plugin in &self.0 {
             plugin.mutate(attributes, object).await?;
         }
         Ok(())
     }
 
-    pub async fn validate(&self, attributes: &Attributes<'_>, object: Option<&Object>) -> Result<(), Status> {
+    pub async fn validate(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Object>,
+    ) -> Result<(), Status> {
         for plugin in &self.0 {
             plugin.validate(attributes, object).await?;
         }

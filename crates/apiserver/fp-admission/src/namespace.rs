@@ -103,3 +103,60 @@ fn terminating(attributes: &Attributes<'_>) -> Status {
     }
     status
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::testing::{attributes, info, run};
+
+    fn plugin(cluster_ends: bool) -> NamespaceLifecycle {
+        let read: ReadNamespace = Arc::new(|_, namespace| {
+            let found = match namespace.as_str() {
+                "default" => Namespace::Active,
+                "gone" => Namespace::Terminating,
+                _ => Namespace::Missing,
+            };
+            Box::pin(async move { Ok(found) })
+        });
+        NamespaceLifecycle { read, cluster_ends: Box::new(move |_| cluster_ends) }
+    }
+
+    fn show(result: Result<(), Status>) -> String {
+        match result {
+            Ok(()) => "ok".into(),
+            Err(status) => format!("{} {}", status.code, status.message),
+        }
+    }
+
+    #[test]
+    fn creates_need_a_live_namespace() {
+        let create = |namespace| {
+            let (info, plugin) = (info("", "configmaps", true), plugin(false));
+            let attributes = attributes(&info, Operation::Create, namespace, "a");
+            show(run(plugin.mutate(&attributes, &mut Object::new())))
+        };
+        expect![[r#"
+            ok
+            404 namespaces "none" not found
+            403 configmaps "a" is forbidden: unable to create new content in namespace gone because it is being terminated"#]]
+        .assert_eq(&["default", "none", "gone"].map(create).join("\n"));
+    }
+
+    #[test]
+    fn immortal_while_the_cluster_lives() {
+        let delete = |(name, cluster_ends)| {
+            let info = info("", "namespaces", false);
+            let attributes = attributes(&info, Operation::Delete, "", name);
+            show(run(plugin(cluster_ends).validate(&attributes, None)))
+        };
+        expect![[r#"
+            403 namespaces "default" is forbidden: this namespace may not be deleted
+            ok
+            ok"#]]
+        .assert_eq(
+            &[("default", false), ("default", true), ("mine", false)].map(delete).join("\n"),
+        );
+    }
+}
