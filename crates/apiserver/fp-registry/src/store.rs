@@ -170,7 +170,7 @@ impl Shared {
             "" => Arc::default(),
             segment => segment.into(),
         };
-        self.informer.table(&TableId { gr: fp_keyspace::stored_gr(&info.gr), segment })
+        self.informer.table(&TableId { gr: fp_keyspace::stored_gr(info).clone(), segment })
     }
 
     pub fn key(&self, info: &ResourceInfo, key: &ObjectKey) -> Result<Key, Error> {

@@ -2,9 +2,12 @@
 //! custom resources as JSON the way Go prints it.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use fp_base::Gr;
+use fp_builtin::core_v1::event;
+use fp_builtin::crd;
 use fp_object::meta::Meta;
 use fp_object::{Object, json, proto};
 use fp_schema::ResourceInfo;
@@ -14,6 +17,11 @@ use crate::{Error, Layout, Parts, Served, stored_gr};
 
 /// What an encrypted value begins with.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
+
+static CRDS: LazyLock<Gr> =
+    LazyLock::new(|| Gr::new("apiextensions.k8s.io", "customresourcedefinitions"));
+/// Under their key stand the events of `events.k8s.io` too.
+static EVENTS: LazyLock<Gr> = LazyLock::new(|| Gr::new("", "events"));
 
 /// An object ready to be stored.
 pub struct Encoded {
@@ -56,41 +64,51 @@ impl Layout {
 
     /// The built-in resource whose form the objects of `info` are stored in.
     fn stored_as(&self, info: &ResourceInfo) -> Option<&Arc<ResourceInfo>> {
-        let gr = stored_gr(&info.gr);
+        let gr = stored_gr(info);
         self.builtin(&gr.group, &gr.resource)
             .filter(|_| info.segment == fp_schema::Segment::Builtin)
     }
 }
 
 fn encode_builtin(info: &ResourceInfo, object: &Object) -> Result<Vec<u8>, Error> {
-    let Some(message) = info.proto else {
-        let mut value = json::to_go_vec(object);
-        value.push(b'\n');
-        return Ok(value);
-    };
     let api_version = info.api_version(&info.storage_version().name);
+    let mut object = Cow::Borrowed(object);
+    if info.gr == *EVENTS && object.api_version() != api_version {
+        event::to_core(object.to_mut());
+    }
     if object.api_version() != api_version {
         return Err(Error::Version(object.api_version().to_owned()));
     }
-    let raw = proto::encode(message, object).map_err(Error::Protobuf)?;
+    if info.gr == *CRDS {
+        return crd::encode_stored(&object).map_err(Error::Crd);
+    }
+    let message = info.proto.ok_or(Error::Format)?;
+    let raw = proto::encode(message, &object).map_err(Error::Protobuf)?;
     Ok(proto::wrap(&api_version, &info.kind, &raw))
 }
 
+/// Protobuf, or the JSON that Kubernetes reads as well.
 fn decode_builtin(info: &ResourceInfo, value: &[u8]) -> Result<Served, Error> {
-    let object = match info.proto {
-        Some(message) if value.starts_with(proto::PREFIX) => {
-            let unknown = proto::unwrap(value).map_err(Error::Protobuf)?;
-            let api_version = info.api_version(&info.storage_version().name);
-            if unknown.api_version != api_version {
-                return Err(Error::Version(unknown.api_version.to_owned()));
-            }
-            let mut object = proto::decode(message, unknown.raw).map_err(Error::Protobuf)?;
-            object.insert("apiVersion".into(), api_version.into());
-            object.insert("kind".into(), unknown.kind.into());
-            object
+    let version = info.api_version(&info.storage_version().name);
+    let object = if value.starts_with(proto::PREFIX) {
+        let unknown = proto::unwrap(value).map_err(Error::Protobuf)?;
+        if unknown.api_version != version {
+            return Err(Error::Version(unknown.api_version.to_owned()));
         }
-        _ if value.first() == Some(&b'{') => json::decode(value).map_err(Error::Json)?.object,
-        _ => return Err(Error::Format),
+        let message = info.proto.ok_or(Error::Format)?;
+        let mut object = proto::decode(message, unknown.raw).map_err(Error::Protobuf)?;
+        object.insert("apiVersion".into(), version.into());
+        object.insert("kind".into(), unknown.kind.into());
+        object
+    } else if value.first() == Some(&b'{') {
+        let object = json::decode(value).map_err(Error::Json)?.object;
+        match object.api_version() {
+            known if known == version => object,
+            _ if info.gr == *CRDS => crd::from_storage(&object).map_err(Error::Crd)?,
+            other => return Err(Error::Version(other.to_owned())),
+        }
+    } else {
+        return Err(Error::Format);
     };
     Ok(Served::new(json::to_go_vec(&object).into(), &object))
 }

@@ -94,7 +94,7 @@ impl Layout {
 
     /// `<prefix>/<group>/<resource>/[<segment>/]`, with room for `more` bytes.
     fn table(&self, info: &ResourceInfo, more: usize) -> String {
-        let gr = stored_gr(&info.gr);
+        let gr = stored_gr(info);
         let group = if gr.group.is_empty() { CORE } else { &*gr.group };
         let segment = segment(info);
         let len = self.prefix.len() + group.len() + gr.resource.len() + segment.len() + more + 6;

@@ -41,6 +41,8 @@ pub enum Error {
     Json(#[source] fp_object::json::Error),
     #[error("read or write protobuf")]
     Protobuf(#[source] fp_object::proto::Error),
+    #[error("read or write a CustomResourceDefinition")]
+    Crd(#[source] fp_builtin::crd::Error),
 }
 
 /// The layout of one store: its prefix, and which group-resources are built in. The latter tells
@@ -73,15 +75,9 @@ impl Layout {
     }
 }
 
-/// The group-resource whose keys hold the objects of `gr`: one object may be served in two groups.
-/// Kubernetes keeps both kinds of events under `core/events`
-/// (`pkg/kubeapiserver/default_storage_factory_builder.go`).
-pub fn stored_gr(gr: &Gr) -> Gr {
-    if &*gr.resource == "events" && &*gr.group == "events.k8s.io" {
-        Gr { group: Arc::default(), resource: gr.resource.clone() }
-    } else {
-        gr.clone()
-    }
+/// The group-resource whose keys hold the objects of `info`: one object may be served in two groups.
+pub fn stored_gr(info: &ResourceInfo) -> &Gr {
+    fp_builtin::stored_as(info).map_or(&info.gr, |stored| &stored.gr)
 }
 
 /// The key segment of a resource: empty for built-ins.

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fp_base::{ClusterName, ClusterScope, Gr, Revision};
-use fp_builtin::tables;
 use fp_informer::{Entry, Informer, ObjectKey};
 use fp_keyspace::{Layout, PREFIX};
-use fp_object::{Object, json, proto};
+use fp_object::{Object, json};
 use fp_schema::{Origin, ResourceInfo, Scope, Segment, VersionInfo, openapi};
 use fp_store::{MemoryStore, Op, Outcome, Store, Txn};
 use fp_store_sql::SqliteStore;
@@ -52,8 +51,8 @@ pub async fn rigs(ring_bytes_max: usize) -> [Rig; 2] {
 impl Rig {
     /// A rig whose pump has loaded and does not run.
     pub async fn new(store: Arc<dyn Store>, ring_bytes_max: usize) -> Self {
-        let configmaps = Arc::new(configmaps());
-        let layout = Layout::new(PREFIX, [configmaps.clone()]);
+        let configmaps = fp_builtin::resource("", "configmaps").expect("built in").clone();
+        let layout = Layout::new(PREFIX, fp_builtin::resources().iter().cloned());
         let informer = Arc::new(Informer::with_ring(ring_bytes_max));
         let backend = Arc::new(StoreBackend::new(store.clone(), informer, layout));
         let pump = Some(backend.load().await.expect("the store can be read"));
@@ -192,12 +191,6 @@ pub async fn collect(watch: &mut Box<dyn Watch>, until: Revision) -> String {
         }
     }
     out.join(" ")
-}
-
-fn configmaps() -> ResourceInfo {
-    let proto: Option<&'static proto::Message> = Some(&tables::core::CONFIG_MAP);
-    let gr = Gr::new("", "configmaps");
-    ResourceInfo { kind: "ConfigMap".into(), proto, ..info(gr, Segment::Builtin, Origin::Builtin) }
 }
 
 fn shirts() -> ResourceInfo {

@@ -1,27 +1,28 @@
-use std::sync::Arc;
-
 use bytes::Bytes;
 use expect_test::{Expect, expect};
 use fp_base::{ClusterName, Revision};
-use fp_builtin::tables;
 use fp_object::json;
 use fp_schema::ResourceInfo;
 
-use crate::testing::{builtin, custom};
+use crate::testing::custom;
 use crate::{CUSTOM_RESOURCES, Layout, PREFIX, Spot};
 
-fn configmaps() -> ResourceInfo {
-    let message = Some(&tables::core::CONFIG_MAP);
-    ResourceInfo { kind: "ConfigMap".into(), proto: message, ..builtin("", "configmaps", true) }
+fn builtin(group: &str, resource: &str) -> &'static ResourceInfo {
+    fp_builtin::resource(group, resource).expect("a built-in resource")
+}
+
+fn configmaps() -> &'static ResourceInfo {
+    builtin("", "configmaps")
 }
 
 fn layout() -> Layout {
-    Layout::new(PREFIX, [Arc::new(configmaps())])
+    Layout::new(PREFIX, fp_builtin::resources().iter().cloned())
 }
 
 fn key(layout: &Layout, info: &ResourceInfo) -> fp_store::Key {
     let root = ClusterName::root();
-    let spot = Spot { cluster: &root, namespace: "default", name: "n1" };
+    let namespace = if info.namespaced() { "default" } else { "" };
+    let spot = Spot { cluster: &root, namespace, name: "n1" };
     layout.key(info, spot).expect("a key")
 }
 
@@ -64,7 +65,7 @@ fn check_stored(info: &ResourceInfo, value: &[u8], expect: Expect) {
 #[test]
 fn builtins_are_protobuf() {
     check(
-        &configmaps(),
+        configmaps(),
         r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n1","namespace":"default","labels":{"b":"2","a":"1"},"resourceVersion":"3","annotations":{"kcp.io/cluster":"forged"}},"data":{"k":"<v>"}}"#,
         expect![[r#"
             k8s\x00\n\x0f\n\x02v1\x12\tConfigMap\x125\n)\n\x02n1\x12\x00\x1a\x07default\"\x00*\x002\x008\x00B\x00Z\x06\n\x01a\x12\x011Z\x06\n\x01b\x12\x012\x12\x08\n\x01k\x12\x03<v>\x1a\x00\"\x00
@@ -72,7 +73,7 @@ fn builtins_are_protobuf() {
         "#]],
     );
     check(
-        &configmaps(),
+        configmaps(),
         r#"{"apiVersion":"v2","kind":"ConfigMap","metadata":{"name":"n1"}}"#,
         expect![[r#"error: "v2" is not the version that is stored"#]],
     );
@@ -114,7 +115,7 @@ fn refuses_what_it_cannot_read() {
         ],
     );
     check_stored(
-        &configmaps(),
+        configmaps(),
         encrypted,
         expect![
             "error: value is encrypted at rest, which is not supported: decrypt it with the server that wrote it"
@@ -123,14 +124,41 @@ fn refuses_what_it_cannot_read() {
     check_stored(&shirts, b"k8s\0\n\x00", expect!["error: read or write JSON"]);
     check_stored(&shirts, b"[]", expect!["error: read or write JSON"]);
     check_stored(
-        &configmaps(),
+        configmaps(),
         b"\x08\x01",
         expect!["error: stored value is neither JSON nor Kubernetes protobuf"],
     );
-    check_stored(&configmaps(), b"k8s\0\x0a\xff", expect!["error: read or write protobuf"]);
+    check_stored(configmaps(), b"k8s\0\x0a\xff", expect!["error: read or write protobuf"]);
     check_stored(
-        &configmaps(),
+        configmaps(),
         b"k8s\0\n\x10\n\x02v9\x12\nConfigMaps",
         expect![[r#"error: "v9" is not the version that is stored"#]],
     );
+}
+
+/// A CRD is kept as Kubernetes keeps it, and comes back as v1.
+#[test]
+fn crds_are_json_of_v1beta1() {
+    check(
+        builtin("apiextensions.k8s.io", "customresourcedefinitions"),
+        r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"n1"},"spec":{"group":"example.dev","names":{"plural":"shirts","kind":"Shirt","singular":"shirt","listKind":"ShirtList"},"scope":"Namespaced","conversion":{"strategy":"None"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}"#,
+        expect![[r#"
+            {\"kind\":\"CustomResourceDefinition\",\"apiVersion\":\"apiextensions.k8s.io/v1beta1\",\"metadata\":{\"name\":\"n1\"},\"spec\":{\"group\":\"example.dev\",\"version\":\"v1\",\"names\":{\"plural\":\"shirts\",\"singular\":\"shirt\",\"kind\":\"Shirt\",\"listKind\":\"ShirtList\"},\"scope\":\"Namespaced\",\"validation\":{\"openAPIV3Schema\":{\"type\":\"object\"}},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true}],\"conversion\":{\"strategy\":\"None\"},\"preserveUnknownFields\":false},\"status\":{\"conditions\":null,\"acceptedNames\":{\"plural\":\"\",\"kind\":\"\"},\"storedVersions\":null}}\n
+            {"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"annotations":{"kcp.io/cluster":"root"},"name":"n1","resourceVersion":"7"},"spec":{"conversion":{"strategy":"None"},"group":"example.dev","names":{"kind":"Shirt","listKind":"ShirtList","plural":"shirts","singular":"shirt"},"scope":"Namespaced","versions":[{"name":"v1","schema":{"openAPIV3Schema":{"type":"object"}},"served":true,"storage":true}]},"status":{"acceptedNames":{"kind":"","plural":""},"conditions":null,"storedVersions":null}}
+        "#]],
+    );
+}
+
+/// An event of either group is a core event in the store.
+#[test]
+fn events_are_core_events() {
+    let core = r#"{"apiVersion":"v1","kind":"Event","metadata":{"name":"n1","namespace":"default"},"involvedObject":{"kind":"Pod"},"message":"m","reason":"r"}"#;
+    let events = r#"{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"n1","namespace":"default"},"regarding":{"kind":"Pod"},"note":"m","reason":"r"}"#;
+    let encode = |info: &ResourceInfo, text: &str| {
+        let object = json::decode(text.as_bytes()).expect("JSON").object;
+        layout().encode(info, &object).expect("an event can be stored").value
+    };
+    let stored = encode(builtin("", "events"), core);
+    assert_eq!(encode(builtin("events.k8s.io", "events"), events), stored);
+    assert_eq!(encode(builtin("events.k8s.io", "events"), core), stored);
 }

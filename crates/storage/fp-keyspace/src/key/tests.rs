@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use expect_test::{Expect, expect};
 use fp_base::{ClusterName, ClusterScope};
 
@@ -7,16 +5,7 @@ use crate::testing::{builtin, custom};
 use crate::{Layout, PREFIX, Spot};
 
 fn layout() -> Layout {
-    let builtins = [
-        builtin("", "configmaps", true),
-        builtin("", "namespaces", false),
-        builtin("", "events", true),
-        builtin("rbac.authorization.k8s.io", "clusterroles", false),
-        builtin("rbac.authorization.k8s.io", "roles", true),
-        builtin("apiextensions.k8s.io", "customresourcedefinitions", false),
-        builtin("coordination.k8s.io", "leases", true),
-    ];
-    Layout::new(PREFIX, builtins.map(Arc::new))
+    Layout::new(PREFIX, fp_builtin::resources().iter().cloned())
 }
 
 /// Splits each key, builds it again and prints its parts.

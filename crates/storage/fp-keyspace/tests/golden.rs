@@ -1,0 +1,76 @@
+//! Keys and values that a Go kcp wrote, where a checkout has them beside it (`../shared/golden`).
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use fp_base::Revision;
+use fp_keyspace::{Layout, PREFIX, Spot};
+use fp_object::meta::Meta;
+use fp_object::{Value, json};
+
+fn golden(name: &str) -> Option<String> {
+    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/golden");
+    let text = std::fs::read_to_string(root.join(name)).ok();
+    if text.is_none() {
+        eprintln!("skipped: there is no ../shared/golden/{name}");
+    }
+    text
+}
+
+fn layout() -> Layout {
+    Layout::new(PREFIX, fp_builtin::resources().iter().cloned())
+}
+
+#[test]
+fn every_key_splits() {
+    let Some(keys) = golden("storage-keys.txt") else { return };
+    let layout = layout();
+    for key in keys.lines().filter(|key| key.starts_with("/registry/")) {
+        let parts = layout.split(key).unwrap_or_else(|| panic!("{key} does not split"));
+        let Some(info) = fp_builtin::resource(parts.group, parts.resource) else {
+            assert!(!parts.segment.is_empty(), "{key} is of an unknown built-in");
+            continue;
+        };
+        let spot = Spot { cluster: &parts.cluster, namespace: parts.namespace, name: parts.name };
+        assert_eq!(&*layout.key(info, spot).expect("a key"), key);
+    }
+}
+
+/// Each value decodes, and a built-in's encodes back to the same bytes, but for the annotation that
+/// we do not store.
+#[test]
+fn every_value_decodes() {
+    let Some(values) = golden("storage-values.json") else { return };
+    let (values, _) = json::decode_value(values.as_bytes()).expect("golden data is JSON");
+    let layout = layout();
+    let mut n_same = 0;
+    for item in values.as_array().expect("a list") {
+        let key = item["key"].as_str().expect("a key");
+        let Some(parts) = layout.split(key) else { continue };
+        let value = match item.get("json").and_then(Value::as_str) {
+            Some(text) => Bytes::from(text.to_owned()),
+            None => {
+                STANDARD.decode(item["base64"].as_str().expect("bytes")).expect("base64").into()
+            }
+        };
+        let served = layout.decode(&parts, &value).unwrap_or_else(|e| panic!("{key}: {e}"));
+        let served = served.json(&parts.cluster, Revision(7));
+        let object = json::decode(&served).expect("served JSON can be read").object;
+        assert_eq!(object.name(), parts.name);
+        assert_eq!(object.namespace(), parts.namespace);
+        assert_eq!(object.annotation("kcp.io/cluster"), Some(parts.cluster.as_str()));
+        let builtin = fp_builtin::resource(parts.group, parts.resource);
+        if let Some(info) = builtin.filter(|_| !contains(&value, b"kcp.io/cluster")) {
+            let encoded = layout.encode(info, &object).expect("what was stored can be stored");
+            assert_eq!(encoded.value.escape_ascii().to_string(), value.escape_ascii().to_string());
+            n_same += 1;
+        }
+    }
+    assert!(n_same > 3, "{n_same} values are the same");
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
