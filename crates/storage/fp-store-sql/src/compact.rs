@@ -151,3 +151,40 @@ pub(crate) fn step(conn: &Connection, target: Revision) -> rusqlite::Result<Revi
     conn.prepare_cached("DELETE FROM fp_span WHERE last <= ?1")?.execute([reached.0])?;
     Ok(reached)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// Once a minute, with `per_minute` writes in between: the target after each minute.
+    fn targets(keep: Duration, keep_revisions: u32, per_minute: i64, minutes: i64) -> Vec<i64> {
+        let config = Config {
+            path: "unused".into(),
+            n_readers: 1,
+            ring_bytes_max: 0,
+            compact_interval: Some(MINUTE),
+            compact_keep: keep,
+            compact_keep_revisions: keep_revisions,
+        };
+        let mut now = Instant::now();
+        let mut compactor = Compactor::new(&config, Revision::ZERO, now);
+        let minute = |n| {
+            now += MINUTE;
+            compactor.tick(now, Revision(n * per_minute));
+            compactor.target().0
+        };
+        (1..=minutes).map(minute).collect()
+    }
+
+    #[test]
+    fn the_window_is_kept() {
+        assert_eq!(targets(3 * MINUTE, 0, 100, 6), [0, 0, 0, 100, 200, 300]);
+        assert_eq!(targets(3 * MINUTE, 350, 100, 6), [0, 0, 0, 50, 150, 250]);
+        assert_eq!(targets(3 * MINUTE, 1000, 100, 6), [0; 6]);
+        assert_eq!(targets(Duration::ZERO, 0, 100, 3), [100, 200, 300]);
+        // No finer than a 64th of the window.
+        assert_eq!(targets(128 * MINUTE, 0, 1, 132)[127..], [0, 0, 2, 2, 4]);
+    }
+}

@@ -3,7 +3,8 @@
 //! Invariant: a job that is refused or found in a closed queue was not begun, so its answer is
 //! `Unavailable`, never `Unknown`.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use fp_base::Revision;
 use fp_store::{Error, Outcome, Txn};
@@ -31,22 +32,31 @@ pub(crate) struct Taken {
     pub(crate) closed: bool,
 }
 
+/// How many writes the writer would like to commit together, and how long it waits for them.
+#[derive(Clone, Copy)]
+pub(crate) struct Gather {
+    pub(crate) n_writes: usize,
+    pub(crate) at_most: Duration,
+}
+
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     wake: Condvar,
-    room: std::sync::Arc<Semaphore>,
+    room: Arc<Semaphore>,
 }
 
 #[derive(Default)]
 struct Waiting {
     jobs: Taken,
+    /// How many writes there must be to wake the writer for; the first job always does.
+    wake_at: usize,
     /// Why nothing is taken any more.
     refusal: Option<String>,
 }
 
 impl Queue {
     pub(crate) fn new() -> Self {
-        let room = std::sync::Arc::new(Semaphore::new(QUEUE_UNITS_MAX as usize));
+        let room = Arc::new(Semaphore::new(QUEUE_UNITS_MAX as usize));
         Self { waiting: Mutex::default(), wake: Condvar::new(), room }
     }
 
@@ -74,14 +84,19 @@ impl Queue {
             return Err(Error::Unavailable { what: what.clone(), source: None });
         }
         add(&mut waiting.jobs);
+        let wakes = waiting.jobs.writes.len() >= waiting.wake_at;
         drop(waiting);
-        self.wake.notify_one();
+        if wakes {
+            self.wake.notify_one();
+        }
         Ok(())
     }
 
-    /// Everything that waits, or nothing once `until` has come; `None` waits for ever.
-    pub(crate) fn take(&self, until: Option<Instant>) -> Taken {
+    /// Everything that waits, or nothing once `until` has come; `None` waits for ever. With the
+    /// first job at hand it waits a little for company, as `gather` says.
+    pub(crate) fn take(&self, until: Option<Instant>, gather: Gather) -> Taken {
         let mut waiting = self.waiting.lock();
+        waiting.wake_at = 0;
         while waiting.jobs.is_empty() && waiting.refusal.is_none() {
             match until {
                 Some(until) if self.wake.wait_until(&mut waiting, until).timed_out() => break,
@@ -89,6 +104,13 @@ impl Queue {
                 None => self.wake.wait(&mut waiting),
             }
         }
+        let end = Instant::now() + gather.at_most;
+        waiting.wake_at = gather.n_writes;
+        while !waiting.jobs.is_empty()
+            && waiting.jobs.writes.len() < gather.n_writes
+            && waiting.refusal.is_none()
+            && !self.wake.wait_until(&mut waiting, end).timed_out()
+        {}
         Taken { closed: waiting.refusal.is_some(), ..std::mem::take(&mut waiting.jobs) }
     }
 

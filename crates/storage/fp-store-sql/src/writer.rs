@@ -18,7 +18,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Statement, params};
 use crate::compact::{self, Compactor};
 use crate::expiry::{self, Expiry};
 use crate::open::{OpenError, Writing};
-use crate::queue::{Queue, Write};
+use crate::queue::{Gather, Queue, Write};
 use crate::rows::{self, Newest};
 use crate::{Config, Shared};
 
@@ -26,6 +26,8 @@ use crate::{Config, Shared};
 const CHECKPOINT_PAGES: i32 = 4 << 10;
 /// ... and waits for readers when it has so many (128 MiB).
 const WAL_PAGES_MAX: i32 = 32 << 10;
+/// The longest wait for company.
+const GATHER_MAX: Duration = Duration::from_millis(1);
 /// How many keys expire in one commit.
 const EXPIRE_MAX: usize = 256;
 /// After a commit failed, expiry is tried again so much later.
@@ -63,6 +65,7 @@ struct Writer<'c> {
     wal_pages: Arc<AtomicI32>,
     /// The WAL's length at which the next checkpoint is due.
     checkpoint_at: i32,
+    gather: Gather,
 }
 
 pub(crate) fn spawn(
@@ -89,8 +92,19 @@ pub(crate) fn spawn(
         let closing = Closing(shared.clone());
         let ended = Statements::prepare(&conn).map(|statements| {
             let (conn, checkpoint_at) = (&conn, CHECKPOINT_PAGES);
-            Writer { conn, statements, shared, head, expiry, compactor, wal_pages, checkpoint_at }
-                .run();
+            let gather = gathering(0, Duration::ZERO);
+            Writer {
+                conn,
+                statements,
+                shared,
+                head,
+                expiry,
+                compactor,
+                wal_pages,
+                checkpoint_at,
+                gather,
+            }
+            .run();
         });
         if let Err(e) = ended {
             tracing::error!(error = %e, "prepare the store's statements");
@@ -115,11 +129,12 @@ impl Writer<'_> {
     fn run(mut self) {
         loop {
             let until = [self.expiry.next(), self.compactor.next()].into_iter().flatten().min();
-            let taken = self.queue().take(until);
-            let (now, busy) = (Instant::now(), !taken.writes.is_empty());
+            let taken = self.queue().take(until, self.gather);
+            let (now, n_writes) = (Instant::now(), taken.writes.len());
             if let Err(e) = self.write(taken.writes).and_then(|()| self.expire(now)) {
                 return self.fail(&e);
             }
+            self.gather = gathering(n_writes, now.elapsed());
             for (at, reply) in taken.compactions {
                 self.compactor.ask(at, self.head, reply);
             }
@@ -127,7 +142,7 @@ impl Writer<'_> {
                 break;
             }
             self.compactor.tick(now, self.head);
-            if let Err(e) = self.compact(now, busy).and_then(|()| self.checkpoint()) {
+            if let Err(e) = self.compact(now, n_writes > 0).and_then(|()| self.checkpoint()) {
                 return self.fail(&e);
             }
         }
@@ -311,6 +326,13 @@ impl Writer<'_> {
             done => done,
         }
     }
+}
+
+/// Those who were answered together come back together, a moment later: without waiting for them
+/// the first would have a sync for itself, and the rest would wait for it. The wait is short
+/// against the sync it saves, and a lone writer never waits.
+fn gathering(n_writes: usize, commit_time: Duration) -> Gather {
+    Gather { n_writes, at_most: (commit_time / 4).min(GATHER_MAX) }
 }
 
 struct Now {

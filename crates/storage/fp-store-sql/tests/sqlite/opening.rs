@@ -79,7 +79,7 @@ fn a_file_without_permission_is_refused() {
     check(
         |path| {
             std::fs::write(path, "").expect("write");
-            let nobody = std::fs::Permissions::from_mode(0);
+            let nobody = std::fs::Permissions::from_mode(0o000);
             std::fs::set_permissions(path, nobody).expect("set permissions");
         },
         expect![
