@@ -148,8 +148,26 @@ impl Writer<'_> {
         }
         let closed = || Error::Unavailable { what: "it is closed".into(), source: None };
         self.compactor.failed(&closed, Instant::now());
-        if let Err(e) = expiry::note_seen(self.conn, self.head) {
-            tracing::warn!(error = %e, "note the last lease");
+        if let Err(e) = self.note_leases() {
+            self.fail(&e);
+        }
+    }
+
+    /// Notes how far leases are recorded, so that the next start need not look at all rows. `Err`
+    /// is the end of the store.
+    fn note_leases(&mut self) -> Result<(), rusqlite::Error> {
+        let begun = self.statements.begin.execute([]).map_err(Fault::Unwritten);
+        let noted = begun.and_then(|_| {
+            let noted = expiry::note_seen(self.conn, self.head);
+            self.end(noted)
+        });
+        match noted {
+            Ok(()) => Ok(()),
+            Err(Fault::Unwritten(e)) => {
+                tracing::warn!(error = %e, "note the last lease");
+                Ok(())
+            }
+            Err(Fault::Unknown(e)) => Err(e),
         }
     }
 
@@ -204,7 +222,7 @@ impl Writer<'_> {
     /// One transaction: every compare is checked against what is there, earlier writes of the same
     /// group included.
     fn group<'t>(&mut self, txns: impl Iterator<Item = &'t Txn>) -> Result<Vec<Outcome>, Fault> {
-        self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        self.statements.begin.execute([])?;
         let mut effects = Effects::default();
         let done = self.absorb(&mut effects).and_then(|start| {
             let mut head = start;
@@ -239,8 +257,8 @@ impl Writer<'_> {
     /// Ends the open transaction: commits what went well, rolls back what did not.
     fn end<T>(&mut self, done: rusqlite::Result<T>) -> Result<T, Fault> {
         let fault = match done {
-            Ok(value) => match self.conn.execute_batch("COMMIT") {
-                Ok(()) => return Ok(value),
+            Ok(value) => match self.statements.commit.execute([]) {
+                Ok(_) => return Ok(value),
                 // A full disk is found while the pages before the commit record are written.
                 Err(e) if is_full(&e) || is_busy(&e) => Fault::Unwritten(e),
                 Err(e) => Fault::Unknown(e),
@@ -282,8 +300,8 @@ impl Writer<'_> {
             return Ok(());
         }
         let target = self.compactor.target();
-        let begun = self.conn.execute_batch("BEGIN IMMEDIATE").map_err(Fault::Unwritten);
-        let done = begun.and_then(|()| {
+        let begun = self.statements.begin.execute([]).map_err(Fault::Unwritten);
+        let done = begun.and_then(|_| {
             let step = compact::step(self.conn, target);
             self.end(step)
         });
@@ -317,6 +335,7 @@ impl Writer<'_> {
         // A reader may keep SQLite from beginning at the front; then the next try is a good deal
         // later, not after each commit.
         self.checkpoint_at = pages + CHECKPOINT_PAGES;
+        self.note_leases()?;
         let mode = if pages < WAL_PAGES_MAX { "PASSIVE" } else { "TRUNCATE" };
         match self.conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(())) {
             Err(e) if is_full(&e) || is_busy(&e) => {
@@ -342,6 +361,8 @@ struct Now {
 
 /// The statements of a write, prepared once.
 struct Statements<'c> {
+    begin: Statement<'c>,
+    commit: Statement<'c>,
     head: Statement<'c>,
     newest_id: Statement<'c>,
     newest: Statement<'c>,
@@ -355,6 +376,8 @@ struct Statements<'c> {
 impl<'c> Statements<'c> {
     fn prepare(conn: &'c Connection) -> rusqlite::Result<Self> {
         Ok(Self {
+            begin: conn.prepare("BEGIN IMMEDIATE")?,
+            commit: conn.prepare("COMMIT")?,
             head: conn.prepare(rows::HEAD)?,
             newest_id: conn.prepare(rows::NEWEST_ID)?,
             newest: conn.prepare(rows::NEWEST)?,
