@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use fp_base::Revision;
+use fp_base::{Gr, Revision};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
@@ -31,7 +31,8 @@ pub type Observer = Arc<dyn Fn(&TableId, &Change) + Send + Sync>;
 
 /// The one copy of the store in memory.
 pub struct Informer {
-    tables: RwLock<HashMap<TableId, Arc<Table>>>,
+    /// By resource; a resource that several exports bring has a table for each.
+    tables: RwLock<HashMap<Gr, Vec<Arc<Table>>>>,
     observers: RwLock<Vec<(Option<TableId>, Observer)>>,
     /// Held while changes are made: there is one feeder at a time.
     feed: Mutex<Feed>,
@@ -83,19 +84,28 @@ impl Informer {
 
     /// The table, made when it is asked for the first time.
     pub fn table(&self, id: &TableId) -> Arc<Table> {
-        if let Some(table) = self.tables.read().get(id) {
+        if let Some(table) = find(&self.tables.read(), id) {
             return table.clone();
         }
         // The feed is held, so that no load can pass between reading its revision and the insert.
         let feed = self.feed.lock();
         let mut tables = self.tables.write();
-        let make = || Arc::new(Table::new(id.clone(), self.revision.clone(), feed.loaded));
-        tables.entry(id.clone()).or_insert_with(make).clone()
+        if let Some(table) = find(&tables, id) {
+            return table.clone();
+        }
+        let table = Arc::new(Table::new(id.clone(), self.revision.clone(), feed.loaded));
+        tables.entry(id.gr.clone()).or_default().push(table.clone());
+        table
+    }
+
+    /// The tables of one resource: one for each of its segments that has been asked for.
+    pub fn tables_of(&self, gr: &Gr) -> Vec<Arc<Table>> {
+        self.tables.read().get(gr).cloned().unwrap_or_default()
     }
 
     /// Every table there is, in no order.
     pub fn tables(&self) -> Vec<Arc<Table>> {
-        self.tables.read().values().cloned().collect()
+        self.tables.read().values().flatten().cloned().collect()
     }
 
     /// Calls `observer` for what exists (as added) and from then on for every change of the table,
@@ -256,6 +266,10 @@ impl Default for Informer {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn find<'a>(tables: &'a HashMap<Gr, Vec<Arc<Table>>>, id: &TableId) -> Option<&'a Arc<Table>> {
+    tables.get(&id.gr)?.iter().find(|table| table.id().segment == id.segment)
 }
 
 fn tell(observers: &[(Option<TableId>, Observer)], table: &TableId, change: &Change) {

@@ -15,10 +15,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fp_base::{ClusterName, ClusterScope, Revision};
-pub use fp_informer::{Change, ChangeKind};
 use fp_informer::{Entry, ObjectKey};
 use fp_object::Object;
 use fp_schema::ResourceInfo;
+
+pub use fp_informer::{Change, ChangeKind};
+pub use store::StoreBackend;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -382,12 +382,16 @@ fn rings_are_bounded() {
         writeln!(script, "apply {revision}: cm/c1/n/a@{revision}").expect("a String takes all");
     }
     script += "take w\ntake q\nwatch again cm c1 after 1\nwatch late cm c1 after 35\ntake late\n";
-    check(16 * 260, &script, expect![[r#"
+    check(
+        16 * 260,
+        &script,
+        expect![[r#"
         take w: changes are kept only after revision 25 at 0
         take q: Added:c1/n/a@1 at 40
         watch again cm c1 after 1: changes are kept only after revision 25
         take late: Modified:c1/n/a@36<35 Modified:c1/n/a@37<36 Modified:c1/n/a@38<37 Modified:c1/n/a@39<38 Modified:c1/n/a@40<39 at 40
-    "#]]);
+    "#]],
+    );
 }
 
 #[tokio::test]
