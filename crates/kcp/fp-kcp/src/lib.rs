@@ -14,6 +14,7 @@ pub mod bypath;
 pub mod clusters;
 pub mod conditions;
 pub mod conversion;
+pub mod crds;
 pub mod directory;
 pub mod hash;
 pub mod indexes;

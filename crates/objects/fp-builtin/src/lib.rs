@@ -19,4 +19,4 @@ mod review;
 mod rules;
 pub mod tables;
 
-pub use resources::{resource, resources, storage_version_hash, stored_as};
+pub use resources::{resource, resources, resources_with, storage_version_hash, stored_as};

@@ -334,6 +334,17 @@ pub fn resources() -> &'static [Arc<ResourceInfo>] {
     &RESOURCES
 }
 
+/// The same, where CRDs follow `crds`: which CEL rules can be enforced is the caller's to know.
+pub fn resources_with(crds: &'static Strategy) -> Vec<Arc<ResourceInfo>> {
+    let info = |(row, info): (&Row, &Arc<ResourceInfo>)| match row.resource {
+        "customresourcedefinitions" => {
+            Arc::new(ResourceInfo { strategy: Some(crds), ..row.info() })
+        }
+        _ => info.clone(),
+    };
+    ROWS.iter().zip(RESOURCES.iter()).map(info).collect()
+}
+
 /// The built-in resource of that name.
 pub fn resource(group: &str, resource: &str) -> Option<&'static Arc<ResourceInfo>> {
     RESOURCES.iter().find(|r| &*r.gr.group == group && &*r.gr.resource == resource)

@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions (`apiextensions.k8s.io/v1`): defaults, strategy and validation in
-//! Kubernetes' words, the conditions of their names, and what serves their objects.
+//! CustomResourceDefinitions (`apiextensions.k8s.io/v1`): validation in Kubernetes' words, the
+//! conditions of their names, and what serves their objects. Their defaults are fp-builtin's.
 //!
 //! Kubernetes validates its internal form, in which what all versions have in common stands at the
 //! top, so that a CRD of one version hears of `spec.validation.openAPIV3Schema`; so do we.
@@ -18,7 +18,6 @@ mod structurality;
 use fp_object::field::{FieldError, Path};
 use fp_object::meta::Meta;
 use fp_object::{Object, Value, names as forms, object_meta};
-use serde_json::json;
 
 use crate::Sub;
 use crate::structural::Rules;
@@ -30,73 +29,6 @@ pub use spec::validate_names;
 /// A CRD of `system:bound-crds`: its name is its schema's uid.
 const BOUND_CRD: &str = "apis.kcp.io/bound-crd";
 const API_APPROVED: &str = "api-approved.kubernetes.io";
-
-/// Fills in v1's defaults.
-pub fn default(crd: &mut Object) {
-    let spec = crd.map_mut(&["spec"]);
-    let names = spec.map_mut(&["names"]);
-    let kind = names.text(&["kind"]).unwrap_or("").to_owned();
-    if names.text(&["singular"]).unwrap_or("").is_empty() && !kind.is_empty() {
-        names.insert("singular".into(), kind.to_lowercase().into());
-    }
-    if names.text(&["listKind"]).unwrap_or("").is_empty() && !kind.is_empty() {
-        names.insert("listKind".into(), format!("{kind}List").into());
-    }
-    let conversion = spec.entry("conversion").or_insert(Value::Null);
-    if conversion.is_null() {
-        *conversion = json!({"strategy": "None"});
-    }
-    if let Some(service) = conversion.pointer_mut("/webhook/clientConfig/service")
-        && let Some(service) = service.as_object_mut()
-    {
-        service.entry("port").or_insert(443.into());
-    }
-    if stored_versions(crd).is_empty() {
-        add_storage_version(crd);
-    }
-}
-
-/// Before validation of a create: status starts anew.
-pub fn prepare_create(crd: &mut Object) {
-    crd.remove("status");
-    crd.set_meta("generation", 1);
-    add_storage_version(crd);
-}
-
-/// Before validation of an update: each part keeps what belongs to the other.
-pub fn prepare_update(crd: &mut Object, old: &Object, sub: Sub) {
-    if sub == Sub::Status {
-        // Of metadata, status may change only what controllers of it need.
-        for key in ["spec", "metadata"] {
-            match old.get(key) {
-                Some(value) if key == "metadata" => {
-                    let version = crd.resource_version().to_owned();
-                    let fields = crd.at(&["metadata", "managedFields"]).cloned();
-                    crd.insert(key.into(), value.clone());
-                    crd.set_meta("resourceVersion", version);
-                    if let Some(fields) = fields {
-                        crd.set_meta("managedFields", fields);
-                    }
-                }
-                Some(value) => {
-                    crd.insert(key.into(), value.clone());
-                }
-                None => {
-                    crd.remove(key);
-                }
-            }
-        }
-        return;
-    }
-    match old.get("status") {
-        Some(status) => crd.insert("status".into(), status.clone()),
-        None => crd.remove("status"),
-    };
-    if crd.get("spec") != old.get("spec") {
-        crd.set_meta("generation", old.generation() + 1);
-    }
-    add_storage_version(crd);
-}
 
 /// The part that is missing when a CRD asks for it: its create or update answers 501.
 pub fn not_built(crd: &Object) -> Option<&'static str> {
@@ -170,20 +102,6 @@ fn stored_versions(crd: &Object) -> Vec<&str> {
 
 fn versions(crd: &Object) -> &[Value] {
     crd.at(&["spec", "versions"]).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-/// Adds the storage version to `status.storedVersions`.
-fn add_storage_version(crd: &mut Object) {
-    let stored = versions(crd).iter().find(|v| v["storage"] == true);
-    let Some(name) = stored.and_then(|v| v["name"].as_str()).map(str::to_owned) else { return };
-    if stored_versions(crd).contains(&&*name) {
-        return;
-    }
-    let list = crd.map_mut(&["status"]).entry("storedVersions").or_insert(Value::Null);
-    match list {
-        Value::Array(list) => list.push(name.into()),
-        other => *other = json!([name]),
-    }
 }
 
 fn validate_status(crd: &Object, errors: &mut Vec<FieldError>) {

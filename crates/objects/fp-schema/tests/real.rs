@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use fp_object::{Object, Value, patch};
+use fp_object::meta::Meta;
+use fp_object::{Object, Value, patch, yaml};
 use fp_schema::structural::RuleFn;
 use fp_schema::{Origin, ResourceInfo, Segment, crd};
 
@@ -14,8 +15,8 @@ fn folder() -> Option<PathBuf> {
 }
 
 fn read(path: &Path) -> Value {
-    let text = std::fs::read_to_string(path).expect("a listed file is there");
-    serde_saphyr::from_str(&text).expect("the file is YAML")
+    let text = std::fs::read(path).expect("a listed file is there");
+    yaml::decode_value(&text).expect("the file is YAML").0
 }
 
 fn object(value: Value) -> Object {
@@ -27,10 +28,17 @@ fn any_rule(_: &str) -> Option<RuleFn> {
     Some(|_, _| true)
 }
 
-/// The CRD as a create leaves it, and the errors of its validation.
+/// The CRD with what a create fills in, and the errors of its validation.
 fn admit(mut crd: Object) -> (Object, Vec<String>) {
-    crd::default(&mut crd);
-    crd::prepare_create(&mut crd);
+    let names = crd.map_mut(&["spec", "names"]);
+    if let Some(kind) = names.text(&["kind"]).map(str::to_owned) {
+        names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
+        names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
+    }
+    let versions = crd.at(&["spec", "versions"]).and_then(Value::as_array).into_iter().flatten();
+    let stored: Vec<Value> =
+        versions.filter(|v| v["storage"] == true).map(|v| v["name"].clone()).collect();
+    crd.map_mut(&["status"]).insert("storedVersions".into(), stored.into());
     let errors = crd::validate(&crd, &any_rule).iter().map(ToString::to_string).collect();
     (crd, errors)
 }
