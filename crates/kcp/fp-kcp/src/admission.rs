@@ -4,10 +4,12 @@
 //! in the cluster concerned, as a deep review. Messages are kcp's.
 
 mod binding;
+mod export;
 mod finalizer;
 mod logicalcluster;
 mod path;
 mod reserved;
+mod schema;
 mod shard;
 mod types;
 mod workspace;
@@ -55,6 +57,7 @@ pub fn plugins(readers: &Readers) -> Vec<Arc<dyn Plugin>> {
                 clusters.get(cluster).is_some_and(|f| f.deleting)
             }),
         }),
+        Arc::new(schema::ApiResourceSchema),
         Arc::new(workspace::Workspace(readers.clone())),
         Arc::new(finalizer::Finalizer {
             plugin: "tenancy.kcp.io/LogicalClusterDeletionFinalizer",
@@ -66,6 +69,7 @@ pub fn plugins(readers: &Readers) -> Vec<Arc<dyn Plugin>> {
         Arc::new(types::WorkspaceTypes(readers.clone())),
         Arc::new(types::WorkspaceTypeExists(readers.clone())),
         Arc::new(logicalcluster::LogicalCluster),
+        Arc::new(export::ApiExport),
         Arc::new(binding::ApiBinding(readers.clone())),
         Arc::new(finalizer::Finalizer {
             plugin: "apis.kcp.io/APIBindingDeletionFinalizer",

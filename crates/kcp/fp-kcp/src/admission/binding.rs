@@ -154,7 +154,7 @@ fn invalid(attributes: &Attributes<'_>, object: &Object) -> Vec<FieldError> {
 }
 
 /// Claims that v1alpha1 carries in an annotation must be those of the spec.
-fn overhanging_claims(object: &Object) -> Option<FieldError> {
+pub(super) fn overhanging_claims(object: &Object) -> Option<FieldError> {
     let key = conversion::PERMISSION_CLAIMS;
     let text = object.annotation(key)?;
     let error =

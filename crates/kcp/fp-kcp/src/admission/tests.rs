@@ -465,3 +465,86 @@ async fn namespaces() {
     );
     delete().await.unwrap();
 }
+
+#[tokio::test]
+async fn exports_and_schemas() {
+    let world = World::new();
+    let gr = "apiexports.apis.kcp.io";
+    let export = |spec: Value| json!({"metadata": {"name": "e"}, "spec": spec});
+    let good = json!({
+        "resources": [{"name": "pods", "group": "", "schema": "v1.pods.core", "storage": {"crd": {}}}],
+        "permissionClaims": [{"resource": "secrets"}, {"group": "apis.kcp.io", "resource": "apibindings"}],
+    });
+    world.create(&alice(), "c-team", gr, export(good)).await.unwrap();
+    let prefix = "apiexports.apis.kcp.io \"e\" is forbidden: ";
+    for (spec, want) in [
+        (
+            json!({"permissionClaims": [{"group": "g.dev", "resource": "widgets"}]}),
+            "spec.permissionClaims[0].identityHash: Invalid value: \"\": \
+             identityHash is required for API types that are not built-in",
+        ),
+        (
+            json!({"resources": [{"name": "a", "group": "g.dev", "schema": "v1.b.g.dev"}]}),
+            "spec.resources[0].schema: Invalid value: \"v1.b.g.dev\": must end in .a.g.dev",
+        ),
+    ] {
+        refused(
+            world.create(&alice(), "c-team", gr, export(spec)).await,
+            &format!("{prefix}{want}"),
+        );
+    }
+
+    let gr = "apiresourceschemas.apis.kcp.io";
+    for text in crate::assets::ROOT_SCHEMAS {
+        world.create(&master(), "root", gr, Value::Object(crate::assets::one(text))).await.unwrap();
+    }
+    let schema = |name: &str, group: &str, properties: Value| {
+        json!({"metadata": {"name": name}, "spec": {
+            "group": group, "scope": "Cluster",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"type": "object", "properties": properties}}],
+        }})
+    };
+    let made = world
+        .create(&alice(), "c-team", gr, schema("v1.widgets.g.dev", "g.dev", json!({})))
+        .await
+        .unwrap();
+    world
+        .create(&alice(), "c-team", gr, schema("v1.widgets.apps", "apps", json!({})))
+        .await
+        .unwrap();
+    world.create(&alice(), "c-team", gr, schema("v1.widgets.core", "", json!({}))).await.unwrap();
+    for (name, group, properties, want) in [
+        (
+            "v1.widget.g.dev",
+            "g.dev",
+            json!({}),
+            "[metadata.name: Invalid value: \"v1.widget.g.dev\": must end in .widgets.g.dev]",
+        ),
+        (
+            "1.widgets.g.dev",
+            "g.dev",
+            json!({}),
+            "[metadata.name: Invalid value: \"1.widgets.g.dev\": \
+             must match ^[a-z]([-a-z0-9]*[a-z0-9])?$ in front of .widgets.g.dev]",
+        ),
+        (
+            "v1.widgets.g.dev",
+            "g.dev",
+            json!({"x": {}}),
+            "[spec.versions[0].schema.openAPIV3Schema.properties[x].type: Required value: \
+             must not be empty for specified object fields]",
+        ),
+    ] {
+        let prefix = format!("apiresourceschemas.apis.kcp.io {name:?} is forbidden: ");
+        refused(
+            world.create(&alice(), "c-team", gr, schema(name, group, properties)).await,
+            &format!("{prefix}{want}"),
+        );
+    }
+    let changed = schema("v1.widgets.g.dev", "g.dev", json!({"x": {"type": "string"}}));
+    refused(
+        world.update(&alice(), "c-team", gr, &made, changed).await,
+        "apiresourceschemas.apis.kcp.io \"v1.widgets.g.dev\" is forbidden: [spec: Invalid value: is immutable]",
+    );
+}
