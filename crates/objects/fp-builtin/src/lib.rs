@@ -19,4 +19,6 @@ mod review;
 mod rules;
 pub mod tables;
 
-pub use resources::{resource, resources, resources_with, storage_version_hash, stored_as};
+pub use resources::{
+    resource, resources, resources_with, storage_version_hash, stored_api_version, stored_as,
+};

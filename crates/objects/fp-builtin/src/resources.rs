@@ -357,6 +357,24 @@ pub fn stored_as(info: &ResourceInfo) -> Option<&'static Arc<ResourceInfo>> {
     if is_alias { resource("", "events") } else { None }
 }
 
+/// The `apiVersion` in which objects of the resource are stored, where it differs from the served
+/// one; the wire form is the same.
+pub fn stored_api_version(info: &ResourceInfo) -> &'static str {
+    match (&*info.gr.group, &*info.gr.resource) {
+        ("events.k8s.io", _) | ("", _) => "v1",
+        ("apiextensions.k8s.io", _) => "apiextensions.k8s.io/v1beta1",
+        (ADMISSION, "mutatingadmissionpolicies" | "mutatingadmissionpolicybindings") => {
+            "admissionregistration.k8s.io/v1beta1"
+        }
+        (ADMISSION, _) => "admissionregistration.k8s.io/v1",
+        ("certificates.k8s.io", _) => "certificates.k8s.io/v1",
+        ("coordination.k8s.io", _) => "coordination.k8s.io/v1",
+        (rbac::GROUP, _) => "rbac.authorization.k8s.io/v1",
+        (AUTHN, _) => "authentication.k8s.io/v1",
+        _ => "authorization.k8s.io/v1",
+    }
+}
+
 /// `storageVersionHash` of discovery, from the group, version and kind that are stored. kcp puts
 /// the cluster before them, which is empty for built-in resources (`discovery.StorageVersionHash`).
 /// `None` for what is not stored.
@@ -364,11 +382,8 @@ pub fn storage_version_hash(info: &ResourceInfo) -> Option<String> {
     if info.strategy.is_some_and(|s| s.virtual_only) {
         return None;
     }
-    let (group, version) = match &*info.gr.group {
-        "events.k8s.io" => ("", "v1"),
-        "apiextensions.k8s.io" => ("apiextensions.k8s.io", "v1beta1"),
-        group => (group, "v1"),
-    };
+    let stored = stored_api_version(info);
+    let (group, version) = stored.split_once('/').unwrap_or(("", stored));
     let digest = Sha256::digest(format!("/{group}/{version}/{}", info.kind));
     Some(BASE64.encode(&digest[..8]))
 }

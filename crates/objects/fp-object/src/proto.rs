@@ -13,14 +13,16 @@ mod encode;
 mod envelope;
 mod gojson;
 mod scalar;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use conform::conform;
 pub use decode::decode;
 pub use encode::encode;
 pub use envelope::{
-    FRAME_BYTES_MAX, PREFIX, Unknown, encode_list, frame, unframe, unwrap, unwrap_watch_event,
-    watch_event, wrap,
+    FRAME_BYTES_MAX, Halves, PREFIX, Unknown, encode_list, frame, unframe, unwrap,
+    unwrap_watch_event, watch_event, wrap,
 };
 pub use gojson::{to_json, value_to_json};
 
@@ -196,7 +198,7 @@ pub enum Error {
     Frame(usize),
     /// The words are those of `encoding/json`: clients print them.
     #[error("json: cannot unmarshal {got} into Go struct field {at} of type {want}")]
-    Type { got: &'static str, at: String, want: String },
+    Type { got: String, at: String, want: String },
     /// A text that its type does not allow: a time, base64, a number out of range.
     #[error("{at}: {message}")]
     Text { at: String, message: String },

@@ -34,7 +34,7 @@ fn validate(object: &Object) -> Vec<FieldError> {
         n_bytes += value.as_str().map_or(0, rules::base64_len);
     }
     if n_bytes > DATA_BYTES_MAX {
-        // The error names the whole object, whose path is a quoted nothing in Go.
+        // The error is the whole object's: Go prints the path without a name as `[]`.
         errors.push(FieldError::too_long("[]", DATA_BYTES_MAX));
     }
     errors

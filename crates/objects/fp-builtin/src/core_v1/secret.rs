@@ -65,27 +65,23 @@ fn validate_type(object: &Object, errors: &mut Vec<FieldError>) {
     let held = |key: &str| object.at(&["data", key]).and_then(Value::as_str);
     let mut require = |key: &str| errors.push(FieldError::required(data_path.key(key), ""));
     match rules::text(object, &["type"]) {
-        "kubernetes.io/service-account-token" => {
-            if object.annotation(SERVICE_ACCOUNT_NAME).unwrap_or("").is_empty() {
-                let path = Path::Root.child("metadata");
-                let path = path.child("annotations");
-                errors.push(FieldError::required(path.key(SERVICE_ACCOUNT_NAME), ""));
-            }
+        "kubernetes.io/service-account-token"
+            if object.annotation(SERVICE_ACCOUNT_NAME).unwrap_or("").is_empty() =>
+        {
+            let path = Path::Root.child("metadata");
+            let path = path.child("annotations");
+            errors.push(FieldError::required(path.key(SERVICE_ACCOUNT_NAME), ""));
         }
         "kubernetes.io/dockercfg" => validate_json(".dockercfg", held(".dockercfg"), errors),
         "kubernetes.io/dockerconfigjson" => {
             validate_json(".dockerconfigjson", held(".dockerconfigjson"), errors);
         }
-        "kubernetes.io/basic-auth" => {
-            if held("username").is_none() && held("password").is_none() {
-                require("username");
-                require("password");
-            }
+        "kubernetes.io/basic-auth" if held("username").is_none() && held("password").is_none() => {
+            require("username");
+            require("password");
         }
-        "kubernetes.io/ssh-auth" => {
-            if held("ssh-privatekey").unwrap_or("").is_empty() {
-                require("ssh-privatekey");
-            }
+        "kubernetes.io/ssh-auth" if held("ssh-privatekey").unwrap_or("").is_empty() => {
+            require("ssh-privatekey");
         }
         "kubernetes.io/tls" => {
             for key in ["tls.crt", "tls.key"] {

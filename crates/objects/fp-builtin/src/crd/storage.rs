@@ -76,16 +76,12 @@ pub fn to_storage(crd: &Object) -> Result<Object, Error> {
         hoist(spec, of_version, of_spec);
     }
     rename_column_paths(spec, "jsonPath", "JSONPath");
-    if let Some(conversion) = rules::object_mut(spec, "conversion") {
-        if let Some(Value::Object(mut webhook)) = conversion.remove("webhook") {
-            move_member(&mut webhook, "clientConfig", conversion, "webhookClientConfig");
-            move_member(
-                &mut webhook,
-                "conversionReviewVersions",
-                conversion,
-                "conversionReviewVersions",
-            );
-        }
+    if let Some(conversion) = rules::object_mut(spec, "conversion")
+        && let Some(Value::Object(mut webhook)) = conversion.remove("webhook")
+    {
+        move_member(&mut webhook, "clientConfig", conversion, "webhookClientConfig");
+        let versions = "conversionReviewVersions";
+        move_member(&mut webhook, versions, conversion, versions);
     }
     rules::set_default(spec, "preserveUnknownFields", false);
     proto::conform(&apiextensions_v1beta1::CUSTOM_RESOURCE_DEFINITION, &out, &mut Vec::new())

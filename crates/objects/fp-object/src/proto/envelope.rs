@@ -136,11 +136,14 @@ pub fn frame(content: &[u8]) -> Vec<u8> {
     [&len.to_be_bytes(), content].concat()
 }
 
+/// A frame's content and the bytes behind it.
+pub type Halves<'a> = (&'a [u8], &'a [u8]);
+
 /// The first frame's content and what follows it; `None` while the frame is incomplete.
 ///
 /// # Errors
 /// A length over [`FRAME_BYTES_MAX`].
-pub fn unframe(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, Error> {
+pub fn unframe(bytes: &[u8]) -> Result<Option<Halves<'_>>, Error> {
     let Some((head, rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
     let len = u32::from_be_bytes(*head) as usize;
     if len > FRAME_BYTES_MAX {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
 use super::{Field, Kind, Message};
-use crate::{Object, Value};
+use crate::{Object, Value, go};
 
 /// The object in the order of its Go type. It must stand as [`super::conform`] leaves it: members
 /// that the message does not know are not printed.
@@ -134,16 +134,6 @@ impl Formatter for GoFormatter {
         writer: &mut W,
         value: f64,
     ) -> std::io::Result<()> {
-        let size = value.abs();
-        if size != 0.0 && !(1e-6..1e21).contains(&size) {
-            let text = format!("{value:e}");
-            return match text.split_once('e') {
-                Some((digits, exponent)) if !exponent.starts_with('-') => {
-                    write!(writer, "{digits}e+{exponent}")
-                }
-                _ => writer.write_all(text.as_bytes()),
-            };
-        }
-        write!(writer, "{value}")
+        writer.write_all(go::json_float(value).as_bytes())
     }
 }

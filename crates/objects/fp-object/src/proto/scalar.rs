@@ -1,13 +1,12 @@
 //! Single values in their JSON form: checked as `encoding/json` checks them when it fills a Go
 //! struct, and printed as it prints them.
 
+use ::time::OffsetDateTime;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use super::{Error, Field, Kind, Label, Message};
-use crate::Value;
+use crate::{Value, go, json, time};
 
 /// Where a value stands: the struct that holds it and the path from the object's root.
 #[derive(Clone, Copy)]
@@ -58,15 +57,7 @@ impl At<'_> {
     }
 
     pub fn type_error(&self, got: &Value, want: impl Into<String>) -> Error {
-        let got = match got {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
-        Error::Type { got, at: self.go_name(), want: want.into() }
+        Error::Type { got: json::type_name(got).into(), at: self.go_name(), want: want.into() }
     }
 
     fn text_error(&self, message: impl Into<String>) -> Error {
@@ -112,16 +103,12 @@ pub fn integer(at: &At<'_>, kind: Kind, value: &Value) -> Result<i64, Error> {
         _ => None,
     };
     let fits = |n: &i64| kind != Kind::Int32 || i32::try_from(*n).is_ok();
-    number.filter(fits).ok_or_else(|| match value {
-        Value::Number(number) => Error::Text {
-            at: at.path(),
-            message: format!(
-                "json: cannot unmarshal number {number} into Go struct field {} of type {}",
-                at.go_name(),
-                go_type(kind, Label::Plain)
-            ),
-        },
-        _ => at.type_error(value, go_type(kind, Label::Plain)),
+    number.filter(fits).ok_or_else(|| {
+        let mut error = at.type_error(value, go_type(kind, Label::Plain));
+        if let (Error::Type { got, .. }, Value::Number(number)) = (&mut error, value) {
+            got.push_str(&format!(" {number}"));
+        }
+        error
     })
 }
 
@@ -143,7 +130,11 @@ pub fn bytes(at: &At<'_>, value: &Value) -> Result<Vec<u8>, Error> {
     let text = value.as_str().ok_or_else(|| at.type_error(value, "[]uint8"))?;
     // encoding/json ignores line breaks in base64.
     let clean = if text.contains(['\n', '\r']) { &text.replace(['\n', '\r'], "") } else { text };
-    BASE64.decode(clean).map_err(|error| at.text_error(format!("illegal base64 data: {error}")))
+    BASE64.decode(clean).map_err(|_| {
+        let is_known = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
+        let offset = clean.bytes().position(|b| !is_known(b)).unwrap_or(clean.len());
+        at.text_error(format!("illegal base64 data at input byte {offset}"))
+    })
 }
 
 pub fn bytes_value(bytes: &[u8]) -> Value {
@@ -156,33 +147,24 @@ pub fn instant(at: &At<'_>, value: &Value) -> Result<Option<OffsetDateTime>, Err
         return Ok(None);
     }
     let text = value.as_str().ok_or_else(|| at.type_error(value, "string"))?;
-    let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| {
+    let time = time::parse(text).ok_or_else(|| {
+        let quoted = go::quote(text);
         at.text_error(format!(
-            "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse"
+            "parsing time {quoted} as \"2006-01-02T15:04:05Z07:00\": cannot parse {quoted} as \"2006\""
         ))
     })?;
-    Ok(Some(time.to_offset(time::UtcOffset::UTC)))
+    Ok(Some(time))
 }
 
 /// The JSON of an instant in seconds and nanoseconds since 1970: `null` when the calendar ends
 /// before it.
 pub fn time_value(kind: Kind, seconds: i64, nanos: i32) -> Value {
-    let Ok(time) = OffsetDateTime::from_unix_timestamp(seconds) else { return Value::Null };
-    let (date, clock) = (time.date(), time.time());
-    let mut text = format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
-        date.year(),
-        u8::from(date.month()),
-        date.day(),
-        clock.hour(),
-        clock.minute(),
-        clock.second()
-    );
-    if kind == Kind::MicroTime {
-        text.push_str(&format!(".{:06}", nanos.clamp(0, 999_999_999) / 1000));
+    let Ok(at) = OffsetDateTime::from_unix_timestamp(seconds) else { return Value::Null };
+    if kind == Kind::Time {
+        return time::format(at).into();
     }
-    text.push('Z');
-    text.into()
+    let nanos = u32::try_from(nanos).unwrap_or(0).min(999_999_999);
+    time::format_micro(at.replace_nanosecond(nanos).unwrap_or(at)).into()
 }
 
 /// The text of a quantity, which JSON may give as a number.
