@@ -20,7 +20,7 @@ use regex::Regex;
 use fp_object::field::{FieldError, Path};
 use fp_object::{Object, Value};
 
-pub(crate) use compile::{each_child, size};
+pub(crate) use compile::{UNSUPPORTED, each_child, is_set, size};
 use format::Format;
 pub(crate) use validate::validate_at as value_errors;
 

@@ -188,3 +188,89 @@ fn answers_as_go_kcp() {
     }
     assert_eq!(different.len(), 0, "beside {same} that are the same");
 }
+
+/// The stored CRD, as the controllers leave it.
+fn stored(file: &Path) -> Object {
+    let mut crd = object(read(file));
+    crd.map_mut(&["metadata"]).insert("resourceVersion".into(), "1".into());
+    let (mut crd, _) = admit(crd);
+    let decided = crd::names::decide(&crd, &crd::names::Taken::default());
+    crd::names::apply(&mut crd, &decided, "2024-01-01T00:00:00Z");
+    crd
+}
+
+/// As the strategy of an update does.
+fn note_storage_version(crd: &mut Object) {
+    let versions = crd.at(&["spec", "versions"]).and_then(Value::as_array).into_iter().flatten();
+    let storage = versions.filter(|v| v["storage"] == true).map(|v| v["name"].clone()).next();
+    let list = crd.map_mut(&["status"]).get_mut("storedVersions").and_then(Value::as_array_mut);
+    if let (Some(storage), Some(list)) = (storage, list)
+        && !list.contains(&storage)
+    {
+        list.push(storage);
+    }
+}
+
+/// Causes that are not ours to give: CEL's, and those of webhooks, which are refused as a whole.
+fn is_cel_or_webhook(line: &str) -> bool {
+    line.starts_with("spec.conversion")
+        || ["rule cost", "compilation failed", "oldSelf", "exceeding cost limit"]
+            .iter()
+            .any(|w| line.contains(w))
+}
+
+#[test]
+fn changes_of_crds_are_answered_as_go_kcp() {
+    let Some(root) = folder() else {
+        eprintln!("skipped: ../shared/real is not here");
+        return;
+    };
+    let answers =
+        std::fs::read_to_string(root.join("answers.json")).expect("the answers are there");
+    let answers: Vec<Value> = serde_json::from_str(&answers).expect("the answers are JSON");
+    let (mut same, mut different) = (0, Vec::new());
+    for (n, entry) in answers.iter().enumerate().filter(|(_, e)| e["do"] == "patch") {
+        let (Some(file), Some(list)) = (entry["crd"].as_str(), entry.get("patch")) else {
+            continue;
+        };
+        let old = stored(&root.join(file));
+        let Ok(patched) = patch::json_patch(old.clone(), list.to_string().as_bytes()) else {
+            continue;
+        };
+        let mut want: Vec<String> = match entry["status"].as_u64() {
+            Some(200) => Vec::new(),
+            Some(422) => {
+                let causes = entry["causes"].as_array().into_iter().flatten();
+                causes
+                    .map(|c| {
+                        format!("{}: {}", c[0].as_str().unwrap_or(""), c[2].as_str().unwrap_or(""))
+                    })
+                    .collect()
+            }
+            _ => continue,
+        };
+        let mut new = patched.object;
+        note_storage_version(&mut new);
+        let errors = crd::validate_update(&new, &old, fp_schema::Sub::Main, &any_rule);
+        let mut got: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        for line in want.iter_mut().chain(&mut got) {
+            // Long values are cut in the answers.
+            if let (Some(from), Some(to)) = (line.find(": Invalid value: ["), line.rfind(": must"))
+            {
+                line.replace_range(from..to, ": Invalid value: <long dump>");
+            }
+        }
+        // Unknown members of a CRD are its decoder's to find.
+        want.retain(|line| !is_cel_or_webhook(line) && !line.starts_with("patch:"));
+        got.retain(|line| !is_cel_or_webhook(line));
+        want.sort();
+        got.sort();
+        if want == got {
+            same += 1;
+        } else {
+            different
+                .push(format!("{n}: {file} {}\n  want {want:#?}\n  got  {got:#?}", entry["what"]));
+        }
+    }
+    assert!(different.is_empty(), "{same} same\n{}", different.join("\n"));
+}

@@ -5,7 +5,7 @@ use fp_object::{Object, Value};
 
 use super::field_path::{Arrays, valid_field_path};
 use super::{defaults, structurality};
-use crate::structural::{Rules, Structural, Types, each_child, size};
+use crate::structural::{self, Rules, Structural, Types, UNSUPPORTED, each_child, is_set, size};
 
 /// Whether the version has a status subresource, which restricts the root of its schema.
 #[derive(Clone, Copy)]
@@ -75,7 +75,11 @@ pub fn validate_schema(
             // Defaults are validated without rules: those that are known hold for nothing here.
             match Structural::compile(schema, &|_| Some(|_, _| true)) {
                 Ok(compiled) => errors.extend(defaults::validate(&compiled, path)),
-                Err(error) => errors.push(FieldError::invalid(path, "", error.to_string())),
+                // Its rules are told below.
+                Err(structural::Error::Rule { .. }) => {}
+                Err(structural::Error::Invalid(error)) => {
+                    errors.push(FieldError::invalid(path, "", error.to_string()));
+                }
             }
         }
         errors.extend(found);
@@ -103,7 +107,7 @@ pub fn unrecognized_formats(schema: &Value) -> Vec<String> {
                 .and_then(Value::as_str)
                 .and_then(Types::parse)
                 .unwrap_or_default();
-            if crate::structural::format::Format::parse(format, types).is_none() {
+            if structural::format::Format::parse(format, types).is_none() {
                 found.push(format.to_owned());
             }
         }
@@ -121,7 +125,7 @@ fn text<'a>(schema: &'a Object, key: &str) -> &'a str {
 }
 
 /// Whether Go would find more than the zero value.
-fn is_set(value: &Value) -> bool {
+fn is_not_zero(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
         Value::String(text) => !text.is_empty(),
@@ -131,7 +135,7 @@ fn is_set(value: &Value) -> bool {
 }
 
 fn set(schema: &Object, key: &str) -> bool {
-    schema.get(key).is_some_and(is_set)
+    schema.get(key).is_some_and(is_not_zero)
 }
 
 fn check_root(root: &Object, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -152,22 +156,15 @@ fn check_root(root: &Object, path: &Path<'_>, errors: &mut Vec<FieldError>) {
 
 /// The first construct that keeps the schema from being read as a structural one.
 fn first_unsupported(schema: &Value) -> Option<&'static str> {
-    const KEYS: [(&str, &str); 7] = [
-        ("id", "id"),
-        ("$schema", "schema"),
-        ("$ref", "$ref"),
-        ("patternProperties", "patternProperties"),
-        ("dependencies", "dependencies"),
-        ("additionalItems", "additionalItems"),
-        ("definitions", "definitions"),
-    ];
     let mut stack = vec![schema];
     while let Some(schema) = stack.pop() {
         let object = schema.as_object()?;
         if object.get("items").is_some_and(Value::is_array) {
             return Some("items");
         }
-        if let Some((_, shown)) = KEYS.into_iter().find(|(key, _)| set(object, key)) {
+        if let Some((_, shown)) =
+            UNSUPPORTED.into_iter().find(|(key, _)| object.get(*key).is_some_and(is_set))
+        {
             return Some(shown);
         }
         each_child(schema, &mut |child| {

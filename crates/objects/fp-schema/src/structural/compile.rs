@@ -12,7 +12,7 @@ use super::{
 
 /// Constructs of JSON schema that have no place in a structural schema
 /// (`apiserver/schema/convert.go`).
-const UNSUPPORTED: [(&str, &str); 7] = [
+pub const UNSUPPORTED: [(&str, &str); 7] = [
     ("id", "id"),
     ("$schema", "schema"),
     ("$ref", "$ref"),
@@ -264,7 +264,7 @@ fn list_type(schema: &Object) -> ListType {
 }
 
 /// Whether a member says anything: Go reads an empty string or map as absent.
-fn is_set(value: &Value) -> bool {
+pub fn is_set(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),

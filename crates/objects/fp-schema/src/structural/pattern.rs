@@ -94,11 +94,13 @@ impl<'a> Rewriter<'a> {
     fn open(&mut self) -> Result<(), String> {
         let after = &self.rest[1..];
         if let Some(flags) = after.strip_prefix('?') {
-            let named = flags.starts_with("P<")
-                || (flags.starts_with('<') && !flags.starts_with("<=") && !flags.starts_with("<!"));
+            let named = named_head(after);
+            if let Some(head) = named {
+                self.check_name(head)?;
+            }
             let end = flags.find([':', ')']);
             let plain = end.is_some_and(|end| flags[..end].chars().all(|c| "imsU-".contains(c)));
-            if !named && !plain {
+            if named.is_none() && !plain {
                 let shown = self.rest.get(..3).unwrap_or("(?");
                 return Err(format!("invalid or unsupported Perl syntax: `{shown}`"));
             }
@@ -117,7 +119,7 @@ impl<'a> Rewriter<'a> {
         }
         self.take(1);
         self.out.push('(');
-        if named_head(self.rest) {
+        if named_head(self.rest).is_some() {
             let end = self.rest.find('>').map_or(self.rest.len(), |at| at + 1);
             let head = self.take(end);
             self.out.push_str(head);
@@ -125,6 +127,19 @@ impl<'a> Rewriter<'a> {
         self.groups.push(1);
         self.repeated = false;
         Ok(())
+    }
+
+    /// A named group's name is of letters, digits and underscores.
+    fn check_name(&self, head: &str) -> Result<(), String> {
+        let name = &self.rest[1 + head.len()..];
+        let end = name.find('>');
+        let is_word =
+            |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if end.is_some_and(|end| is_word(&name[..end])) {
+            return Ok(());
+        }
+        let shown = end.map_or(self.rest, |end| &self.rest[..1 + head.len() + end + 1]);
+        Err(format!("invalid named capture: `{shown}`"))
     }
 
     fn close(&mut self) -> Result<(), String> {
@@ -315,8 +330,9 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-fn named_head(rest: &str) -> bool {
-    rest.starts_with("?P<") || rest.starts_with("?<")
+/// How a named group begins after its parenthesis.
+fn named_head(rest: &str) -> Option<&'static str> {
+    ["?P<", "?<"].into_iter().find(|head| rest.starts_with(head))
 }
 
 #[cfg(test)]
@@ -371,7 +387,7 @@ mod tests {
             (r"a{1001}", "error parsing regexp: invalid repeat count: `{1001}`"),
             (r"(?=a)", "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"),
             (r"(?!a)", "error parsing regexp: invalid or unsupported Perl syntax: `(?!`"),
-            (r"(?<!a)", "error parsing regexp: invalid or unsupported Perl syntax: `(?<`"),
+            (r"(?<!a)", "error parsing regexp: invalid named capture: `(?<!a)`"),
             (r"\C", r"error parsing regexp: invalid escape sequence: `\C`"),
             (r"(a)\1", r"error parsing regexp: invalid escape sequence: `\1`"),
             (r"a**", "error parsing regexp: invalid nested repetition operator: `*`"),
