@@ -7,7 +7,7 @@ use fp_schema::{ResourceInfo, Strategy, crd};
 
 use crate::rules;
 
-static STRATEGY: Strategy = Strategy {
+pub(crate) static STRATEGY: Strategy = Strategy {
     validate: |crd| crd::validate(crd, &rules::lookup),
     validate_update: |crd, old, sub| crd::validate_update(crd, old, sub, &rules::lookup),
     ..fp_builtin::crd::STRATEGY

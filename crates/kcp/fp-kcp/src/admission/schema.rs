@@ -10,7 +10,7 @@ use fp_object::status::Status;
 
 use super::forbidden;
 use crate::names::group;
-use crate::{bound, rules};
+use crate::bound;
 
 pub struct ApiResourceSchema;
 
@@ -72,9 +72,10 @@ fn invalid(schema: &Object) -> Vec<FieldError> {
     };
     // The schema's uid, which names the CRD, is not made yet.
     crd.set_meta("name", "schema");
-    fp_schema::crd::default(&mut crd);
-    fp_schema::crd::prepare_create(&mut crd);
-    let mut errors = fp_schema::crd::validate(&crd, &rules::lookup);
+    let strategy = &crate::crds::STRATEGY;
+    (strategy.default)(&mut crd);
+    (strategy.prepare_create)(&mut crd);
+    let mut errors = (strategy.validate)(&crd);
     errors.retain(|e| e.field != "spec.group" || !SINGLE_WORD_GROUPS.contains(&of));
     errors.iter_mut().for_each(to_schema_path);
     errors
