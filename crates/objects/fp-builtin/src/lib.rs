@@ -20,5 +20,5 @@ mod rules;
 pub mod tables;
 
 pub use resources::{
-    resource, resources, resources_with, storage_version_hash, stored_api_version, stored_as,
+    resource, resources, resources_with, storage_version_hash, stored_as, stored_gv,
 };

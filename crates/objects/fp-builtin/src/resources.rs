@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use fp_base::Gr;
+use fp_base::{Gr, Gv};
 use fp_object::proto::Message;
 use fp_schema::{Origin, ResourceInfo, Scope, Segment, Strategy, VersionInfo};
 use sha2::{Digest, Sha256};
@@ -357,21 +357,16 @@ pub fn stored_as(info: &ResourceInfo) -> Option<&'static Arc<ResourceInfo>> {
     if is_alias { resource("", "events") } else { None }
 }
 
-/// The `apiVersion` in which objects of the resource are stored, where it differs from the served
-/// one; the wire form is the same.
-pub fn stored_api_version(info: &ResourceInfo) -> &'static str {
+/// The group and version in which objects of the resource are stored. Where they differ from the
+/// served ones the wire form is the same, but for events and CRDs.
+pub fn stored_gv(info: &ResourceInfo) -> Gv {
     match (&*info.gr.group, &*info.gr.resource) {
-        ("events.k8s.io", _) | ("", _) => "v1",
-        ("apiextensions.k8s.io", _) => "apiextensions.k8s.io/v1beta1",
-        (ADMISSION, "mutatingadmissionpolicies" | "mutatingadmissionpolicybindings") => {
-            "admissionregistration.k8s.io/v1beta1"
+        ("events.k8s.io", _) => Gv::new("", "v1"),
+        ("apiextensions.k8s.io", _)
+        | (ADMISSION, "mutatingadmissionpolicies" | "mutatingadmissionpolicybindings") => {
+            Gv::new(&info.gr.group, "v1beta1")
         }
-        (ADMISSION, _) => "admissionregistration.k8s.io/v1",
-        ("certificates.k8s.io", _) => "certificates.k8s.io/v1",
-        ("coordination.k8s.io", _) => "coordination.k8s.io/v1",
-        (rbac::GROUP, _) => "rbac.authorization.k8s.io/v1",
-        (AUTHN, _) => "authentication.k8s.io/v1",
-        _ => "authorization.k8s.io/v1",
+        (group, _) => Gv::new(group, "v1"),
     }
 }
 
@@ -382,8 +377,7 @@ pub fn storage_version_hash(info: &ResourceInfo) -> Option<String> {
     if info.strategy.is_some_and(|s| s.virtual_only) {
         return None;
     }
-    let stored = stored_api_version(info);
-    let (group, version) = stored.split_once('/').unwrap_or(("", stored));
+    let Gv { group, version } = stored_gv(info);
     let digest = Sha256::digest(format!("/{group}/{version}/{}", info.kind));
     Some(BASE64.encode(&digest[..8]))
 }

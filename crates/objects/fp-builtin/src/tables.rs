@@ -1,6 +1,6 @@
 //! Wire descriptors of the built-in kinds, one module per API group, and of `metav1`.
 //!
-//! The modules are generated; `cargo fmt` leaves them as they are.
+//! The modules are printed by `go run . tables DIR` in `tests/tools/typetables`, then formatted.
 
 pub mod admissionregistration;
 pub mod apiextensions;
