@@ -1,3 +1,5 @@
+//! Documents of a small CRD, in full where that is short.
+
 use expect_test::expect;
 
 use super::*;
