@@ -53,20 +53,14 @@ pub fn decode(
     let kind = &expected.info.kind;
     let raw = read(expected.info, media, body)?;
     let Raw { mut object, mut strict } = raw;
-    let named = object.kind().to_owned();
     check_kind(expected, &mut object, body)?;
+    let named = object.kind().to_owned();
     let report = fields != FieldValidation::Ignore;
     let version = &expected.version.name;
     let cannot = |why: &dyn std::fmt::Display| {
-        let what = if named.is_empty() {
-            format!(
-                "the object provided is unrecognized (must be of type {kind}): {why} ({})",
-                summary(body)
-            )
-        } else {
-            format!("{named} in version {version:?} cannot be handled as a {kind}: {why}")
-        };
-        Status::bad_request(what)
+        Status::bad_request(format!(
+            "{named} in version {version:?} cannot be handled as a {kind}: {why}"
+        ))
     };
     strict.extend(settle(expected, &mut object, report).map_err(|e| cannot(&e))?);
     match fields {

@@ -7,6 +7,7 @@ use fp_object::{Object, Value, names, time, uid};
 use fp_registry::{Error, Freshness};
 
 use crate::body::{self, Expected};
+use crate::crd;
 use crate::options::{WriteKind, WriteOptions};
 use crate::request::{Request, Response};
 use crate::status::from_registry;
@@ -27,30 +28,11 @@ pub async fn create(target: Target<'_>, request: &Request) -> Result<Response, S
 }
 
 /// Stores a new object of the request's version.
-pub async fn run(write: &mut Write<'_>, mut object: Object) -> Result<Stored, Status> {
-    let info = write.target.info;
-    if let Some(part) = info.strategy.and_then(|s| s.create_not_built) {
-        return Err(Status::not_implemented(part));
-    }
-    if !object.get("metadata").is_some_and(Value::is_object) {
-        object.set_meta("name", "");
-    }
-    wipe_server_fields(&mut object);
-    write.settle_namespace(&mut object)?;
-    if info.terminating {
-        let name = object.name();
-        let why = "create not allowed while custom resource definition is terminating";
-        return Err(Status::forbidden(write.about(name), why));
-    }
-    dedup_owners(&mut object, &mut write.warnings);
-    let name = object.name().to_owned();
-    let attributes = write.attributes(Operation::Create, &name, None);
-    write.target.surface.admission.mutate(&attributes, &mut object).await?;
-    dedup_owners(&mut object, &mut write.warnings);
-
-    if !object.name().is_empty()
-        || object.text(&["metadata", "generateName"]).unwrap_or("").is_empty()
-    {
+pub async fn run(write: &mut Write<'_>, object: Object) -> Result<Stored, Status> {
+    let object = begin(write, object).await?;
+    let generates = object.name().is_empty()
+        && object.text(&["metadata", "generateName"]).is_some_and(|base| !base.is_empty());
+    if !generates {
         return store(write, object).await;
     }
     for _ in 1..GENERATE_TRIES_MAX {
@@ -69,6 +51,29 @@ pub async fn run(write: &mut Write<'_>, mut object: Object) -> Result<Stored, St
     })
 }
 
+/// What comes before the name is final: the server's own fields go, admission changes.
+pub async fn begin(write: &mut Write<'_>, mut object: Object) -> Result<Object, Status> {
+    let info = write.target.info;
+    if let Some(part) = info.strategy.and_then(|s| s.create_not_built) {
+        return Err(Status::not_implemented(part));
+    }
+    if !object.get("metadata").is_some_and(Value::is_object) {
+        object.insert("metadata".into(), Object::new().into());
+    }
+    wipe_server_fields(&mut object);
+    write.settle_namespace(&mut object)?;
+    if info.terminating {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(write.about(object.name()), why));
+    }
+    dedup_owners(&mut object, &mut write.warnings);
+    let name = object.name().to_owned();
+    let attributes = write.attributes(Operation::Create, &name, None);
+    write.target.surface.admission.mutate(&attributes, &mut object).await?;
+    dedup_owners(&mut object, &mut write.warnings);
+    Ok(object)
+}
+
 /// Gives the object a name made of its `generateName`.
 fn named(mut object: Object) -> Object {
     let name = names::generate(object.text(&["metadata", "generateName"]).unwrap_or(""));
@@ -76,37 +81,44 @@ fn named(mut object: Object) -> Object {
     object
 }
 
-async fn store(write: &mut Write<'_>, mut object: Object) -> Result<Stored, Status> {
+/// What comes once the name is final, up to storing: identity, validation, admission's say.
+pub async fn prepare(write: &mut Write<'_>, mut object: Object) -> Result<Object, Status> {
     object.set_meta("creationTimestamp", time::now());
     object.set_meta("uid", uid::new());
     write.prepare_create(&mut object);
+    if crd::is_crd(write.target.info) {
+        crd::check(&object, None, &mut write.warnings)?;
+    }
     let errors = write.validate_create(&object);
-    let name = object.name().to_owned();
-    write.check(&name, &errors)?;
-    if !object.resource_version().is_empty() && object.resource_version() != "0" {
+    write.check(object.name(), &errors)?;
+    if !matches!(object.resource_version(), "" | "0") {
         return Err(Status::bad_request(
             "resourceVersion should not be set on objects to be created",
         ));
     }
     object.remove_at(&["metadata", "resourceVersion"]);
+    let attributes = write.attributes(Operation::Create, object.name(), None);
+    write.target.surface.admission.validate(&attributes, Some(&object)).await?;
+    Ok(object)
+}
 
-    let surface = write.target.surface;
-    let attributes = write.attributes(Operation::Create, &name, None);
-    surface.admission.validate(&attributes, Some(&object)).await?;
-
+async fn store(write: &mut Write<'_>, object: Object) -> Result<Stored, Status> {
+    let object = prepare(write, object).await?;
+    let backend = &write.target.surface.backend;
+    let name = object.name().to_owned();
     let (info, key) = (write.target.info, write.key(&name));
     if write.dry_run {
-        let existing = surface.backend.get(info, &key, Freshness::Newest).await;
+        let existing = backend.get(info, &key, Freshness::Newest).await;
         return match existing.map_err(|e| from_registry(&e, write.about(&name)))? {
             Some(existing) => Err(exists(write, &name, existing.deleting)),
             None => Ok(Stored::Object(object)),
         };
     }
     let object = write.to_storage(object)?;
-    match surface.backend.create(info, &key, &object, write.guards).await {
+    match backend.create(info, &key, &object, write.guards).await {
         Ok(entry) => Ok(Stored::Entry(entry)),
         Err(Error::Exists) => {
-            let existing = surface.backend.get(info, &key, Freshness::Any).await;
+            let existing = backend.get(info, &key, Freshness::Any).await;
             let deleting = matches!(existing, Ok(Some(entry)) if entry.deleting);
             Err(exists(write, &name, deleting))
         }

@@ -1,7 +1,7 @@
 //! delete and deletecollection.
 //!
 //! Sources: apiserver's `registry/generic/registry/store.go` (Delete), Kubernetes'
-//! `registry/core/namespace/storage`, apiextensions' `registry/customresourcedefinition/etcd.go`.
+//! `registry/core/namespace/storage`.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use fp_schema::ResourceInfo;
 use serde_json::json;
 
 use crate::body;
+use crate::crd;
 use crate::options::{DeleteOptions, ListOptions};
 use crate::request::{Media, Request, Response, View};
 use crate::select::Selection;
@@ -30,17 +31,12 @@ const CONFLICT_TRIES_MAX: usize = 16;
 const COLLECTION_PAGE: usize = 1000;
 /// Finalizers of the garbage collector, which an explicit Background takes away.
 const COLLECTOR_FINALIZERS: [&str; 2] = ["orphan", "foregroundDeletion"];
-const CRD_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Resources whose delete answers with the object (`ReturnDeletedObject`).
 const RETURNS_OBJECT: [&str; 3] = ["namespaces", "resourcequotas", "serviceaccounts"];
 
 pub fn is_namespace(info: &ResourceInfo) -> bool {
     info.gr.group.is_empty() && &*info.gr.resource == "namespaces"
-}
-
-fn is_crd(info: &ResourceInfo) -> bool {
-    &*info.gr.group == "apiextensions.k8s.io" && &*info.gr.resource == "customresourcedefinitions"
 }
 
 /// What is left of a deleted object.
@@ -126,7 +122,7 @@ pub async fn run(write: &mut Write<'_>, options: &DeleteOptions) -> Result<Gone,
         let old = view::in_version(target.info, target.version, &entry)?;
         check_preconditions(write, uid.as_deref(), options.resource_version.as_deref(), &old)?;
         // Namespaces and CRDs take a while to go: the one that was meant is the first one seen.
-        if is_namespace(target.info) || is_crd(target.info) {
+        if is_namespace(target.info) || crd::is_crd(target.info) {
             uid.get_or_insert_with(|| old.uid().to_owned());
         }
         match round(write, options, &entry, &old).await {
@@ -239,8 +235,8 @@ fn mark(info: &ResourceInfo, options: &DeleteOptions, old: &Object) -> Option<Ob
         object.map_mut(&["status"]).insert("phase".into(), "Terminating".into());
         return Some(object);
     }
-    if !old.is_deleting() && is_crd(info) {
-        mark_crd(&mut object);
+    if !old.is_deleting() && crd::is_crd(info) {
+        crd::mark_deleted(&mut object);
         return Some(object);
     }
     if object.finalizers().is_empty() {
@@ -254,27 +250,6 @@ fn mark(info: &ResourceInfo, options: &DeleteOptions, old: &Object) -> Option<Ob
     }
     object.set_meta("deletionGracePeriodSeconds", 0);
     Some(object)
-}
-
-/// A CRD waits until its objects are gone.
-fn mark_crd(crd: &mut Object) {
-    let time = time::now();
-    crd.set_meta("deletionTimestamp", time.as_str());
-    let mut finalizers: Vec<Value> = crd.finalizers().into_iter().map(Value::from).collect();
-    if !finalizers.iter().any(|f| f == CRD_CLEANUP) {
-        finalizers.push(CRD_CLEANUP.into());
-    }
-    crd.set_meta("finalizers", finalizers);
-    let condition = json!({
-        "type": "Terminating", "status": "True", "lastTransitionTime": time, "reason": "InstanceDeletionPending",
-        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-    });
-    let status = crd.map_mut(&["status"]);
-    let conditions = status.entry("conditions").or_insert_with(|| Value::Array(Vec::new()));
-    if let Value::Array(list) = conditions {
-        list.retain(|c| c["type"] != "Terminating");
-        list.push(condition);
-    }
 }
 
 /// Deletes what a list selects, one by one; the answer is the list.

@@ -25,6 +25,7 @@ mod watch;
 mod body;
 mod write;
 
+mod crd;
 mod create;
 pub mod delete;
 mod patch;

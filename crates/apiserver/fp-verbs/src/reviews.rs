@@ -4,7 +4,6 @@
 //! `registry/authentication/selfsubjectreview`.
 
 use fp_auth::{Attributes, Decision, User};
-use fp_object::field::FieldError;
 use fp_object::meta::Meta;
 use fp_object::status::Status;
 use fp_object::{Object, Value, time};
@@ -61,56 +60,6 @@ fn subject(review: &Object) -> User {
     }
 }
 
-fn validate(target: Target<'_>, review: &Object, user: Option<&User>) -> Result<(), Status> {
-    let mut errors = Vec::new();
-    let resource = review.at(&["spec", "resourceAttributes"]);
-    let path = review.at(&["spec", "nonResourceAttributes"]);
-    match (resource, path) {
-        (Some(_), Some(path)) => errors.push(FieldError::invalid(
-            "spec.nonResourceAttributes",
-            path.clone(),
-            "cannot be specified in combination with resourceAttributes",
-        )),
-        (None, None) => errors.push(FieldError::invalid(
-            "spec.resourceAttributes",
-            Value::Null,
-            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-        )),
-        _ => {}
-    }
-    if user.is_some_and(|u| u.name.is_empty() && u.groups.is_empty()) {
-        errors.push(FieldError::invalid(
-            "spec.user",
-            "",
-            "at least one of user or group must be specified",
-        ));
-    }
-    let local = !target.namespace.is_empty();
-    let metadata = review.get("metadata").and_then(Value::as_object);
-    let known = |key: &str| {
-        key == "managedFields" || (local && key == "namespace") || key == "creationTimestamp"
-    };
-    if let Some(metadata) = metadata.filter(|m| m.keys().any(|k| !known(k))) {
-        let detail = if local { "must be empty except for namespace" } else { "must be empty" };
-        errors.push(FieldError::invalid("metadata", Value::Object(metadata.clone()), detail));
-    }
-    if local {
-        let asked = review.text(&["spec", "resourceAttributes", "namespace"]).unwrap_or("");
-        if resource.is_some() && asked != review.namespace() {
-            let field = "spec.resourceAttributes.namespace";
-            errors.push(FieldError::invalid(field, asked, "must match metadata.namespace"));
-        }
-        if let Some(path) = path {
-            let detail = "disallowed on this kind of request";
-            errors.push(FieldError::invalid("spec.nonResourceAttributes", path.clone(), detail));
-        }
-    }
-    if errors.is_empty() {
-        return Ok(());
-    }
-    Err(Status::invalid(&target.info.gr.group, &target.info.kind, "", &errors))
-}
-
 async fn access(
     target: Target<'_>,
     review: &mut Object,
@@ -128,7 +77,12 @@ async fn access(
             _ => {}
         }
     }
-    validate(target, review, user.as_ref())?;
+    if let Some(strategy) = target.info.strategy {
+        let errors = (strategy.validate)(review);
+        if !errors.is_empty() {
+            return Err(Status::invalid(&target.info.gr.group, &target.info.kind, "", &errors));
+        }
+    }
     let of_resource = |field| review.text(&["spec", "resourceAttributes", field]).unwrap_or("");
     let of_path = |field| review.text(&["spec", "nonResourceAttributes", field]).unwrap_or("");
     let resource = review.at(&["spec", "resourceAttributes"]).is_some();

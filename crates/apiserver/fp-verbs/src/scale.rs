@@ -54,12 +54,12 @@ pub fn validate(version: &VersionInfo, object: &Object, spec: bool) -> Vec<Field
         count(&scale.spec_replicas);
     }
     count(&scale.status_replicas);
-    if let Some(path) = &scale.label_selector {
-        if let Some(value) = object.at(&keys(path)).filter(|v| !v.is_string()) {
-            let detail =
-                format!("{path} accessor error: {value} is of the wrong type, expected string");
-            errors.push(FieldError::invalid(path, "", detail));
-        }
+    if let Some(path) = &scale.label_selector
+        && let Some(value) = object.at(&keys(path)).filter(|v| !v.is_string())
+    {
+        let detail =
+            format!("{path} accessor error: {value} is of the wrong type, expected string");
+        errors.push(FieldError::invalid(path, "", detail));
     }
     errors
 }

@@ -1,5 +1,6 @@
 //! One request: authorization, resolution, then its verb.
 
+use fp_base::url::ResourcePath;
 use fp_object::names;
 use fp_object::status::{About, Status};
 use fp_schema::{Origin, ResourceInfo, Sub, VersionInfo};
@@ -54,7 +55,7 @@ async fn route(surface: &Surface, request: &Request) -> Result<Response, Status>
         && custom
         && !matches!(info.origin, Origin::System { .. });
     let version = version(&info, &path.version, mixed)?;
-    let namespace = namespace(&info, path.namespace.as_deref(), verb)?;
+    let namespace = namespace(&info, path, verb)?;
     let sub = sub(&info, version, path.subresource.as_deref().unwrap_or(""), name)?;
     let target = Target { surface, user, scope, info: &info, version, namespace, name, sub, mixed };
     dispatch(target, verb, request).await
@@ -82,11 +83,12 @@ fn version<'a>(info: &'a ResourceInfo, name: &str, mixed: bool) -> Result<&'a Ve
 /// The namespace of the URL, which must fit the resource's scope.
 fn namespace<'a>(
     info: &ResourceInfo,
-    namespace: Option<&'a str>,
+    path: &'a ResourcePath,
     verb: Verb,
 ) -> Result<&'a str, Status> {
+    let namespace = path.namespace.as_deref();
     // `namespaces/x` is a request within namespace x for authorization only.
-    if delete::is_namespace(info) {
+    if delete::is_namespace(info) && (namespace.is_none() || namespace == path.name.as_deref()) {
         return Ok("");
     }
     match namespace {
@@ -145,7 +147,10 @@ async fn dispatch(target: Target<'_>, verb: Verb, request: &Request) -> Result<R
             }
         }
     }
-    if target.sub == Sub::Main && !target.info.verbs.contains(&verb.as_str()) {
+    // A custom resource whose definition is going shows fewer verbs, but its objects' finalizers
+    // must still be taken away.
+    let builtin = target.info.strategy.is_some();
+    if target.sub == Sub::Main && builtin && !target.info.verbs.contains(&verb.as_str()) {
         return Err(Status::method_not_allowed(target.about(), verb.as_str()));
     }
     match verb {

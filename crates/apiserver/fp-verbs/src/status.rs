@@ -32,9 +32,7 @@ pub fn from_registry(error: &Error, about: About<'_>) -> Status {
         Error::TooNew { asked, newest } => too_new(asked.0, newest.0),
         Error::TooLarge { .. } => {
             let max = fp_store::VALUE_BYTES_MAX;
-            Status::too_large(format!(
-                "Request entity too large: the stored object may have {max} bytes"
-            ))
+            Status::too_large(format_args!("the stored object may have {max} bytes"))
         }
         Error::Codec(what) => Status::internal(what),
         Error::Unknown(_) => Status::internal("the outcome of the write is unknown"),
@@ -48,17 +46,15 @@ fn from_store(error: &fp_store::Error) -> Status {
             Status::expired("The resourceVersion for the provided list is too old.")
         }
         fp_store::Error::Future { asked, newest } => too_new(asked.0, newest.0),
-        fp_store::Error::TooLarge { max, .. } => Status::too_large(format!(
-            "Request entity too large: the stored object may have {max} bytes"
-        )),
+        fp_store::Error::TooLarge { max, .. } => {
+            Status::too_large(format_args!("the stored object may have {max} bytes"))
+        }
         fp_store::Error::Unknown(_) => Status::internal("the outcome of the write is unknown"),
         fp_store::Error::Key(_) => Status::internal(error),
         fp_store::Error::Unavailable { .. } => {
             let details = Details { retry_after_secs: RETRY_AFTER_SECS, ..Details::default() };
             Status::unavailable(error.to_string()).with_details(details)
         }
-        #[allow(unreachable_patterns)]
-        _ => Status::internal(error),
     }
 }
 
@@ -70,7 +66,7 @@ pub fn too_new(asked: i64, newest: i64) -> Status {
         field: String::new(),
     };
     Status::timeout(
-        format!("Timeout: Too large resource version: {asked}, current: {newest}"),
+        format!("Too large resource version: {asked}, current: {newest}"),
         RETRY_AFTER_SECS,
     )
     .with_details(Details {

@@ -16,6 +16,7 @@ use fp_registry::{Error, Freshness};
 use fp_schema::Sub;
 
 use crate::body::{self, Expected};
+use crate::crd;
 use crate::options::{WriteKind, WriteOptions};
 use crate::request::{Request, Response};
 use crate::status::{OPTIMISTIC_LOCK, from_registry};
@@ -179,11 +180,14 @@ async fn existing(
     }
     dedup_owners(&mut object, &mut write.warnings);
     check_revision(write, &object, &entry)?;
+    object.set_meta("resourceVersion", entry.revision.to_string());
 
     before_update(write, &mut object, &old);
+    if crd::is_crd(target.info) {
+        crd::check(&object, Some(&old), &mut write.warnings)?;
+    }
     let errors = write.validate_update(&object, &old);
     write.check(target.name, &errors)?;
-    object.set_meta("resourceVersion", entry.revision.to_string());
     {
         let attributes = write.attributes(Operation::Update, target.name, Some(&old));
         surface.admission.validate(&attributes, Some(&object)).await?;
@@ -192,8 +196,8 @@ async fn existing(
     if goes_with_update(target, &object, &old) {
         return remove(write, object, &entry).await;
     }
-    if object == old {
-        return Ok(Round::Done(Done { stored: unchanged(write, entry, object), created: false }));
+    if object == old && is_stored_so(write, &entry, &old) {
+        return Ok(Round::Done(Done { stored: Stored::Entry(entry), created: false }));
     }
     if write.dry_run {
         return Ok(Round::Done(Done { stored: Stored::Object(object), created: false }));
@@ -212,13 +216,12 @@ async fn existing(
     }
 }
 
-/// The stored entry, when its bytes are what the object says.
-fn unchanged(write: &Write<'_>, entry: Arc<Entry>, object: Object) -> Stored {
-    let stored = write.target.info.storage_version();
-    if write.target.version.name == stored.name && stored.schema.is_none() {
-        return Stored::Entry(entry);
-    }
-    Stored::Object(object)
+/// False when storing the very same object would change the bytes: they predate the schema.
+fn is_stored_so(write: &Write<'_>, entry: &Entry, old: &Object) -> bool {
+    let info = write.target.info;
+    let stored = info.storage_version();
+    let ruled = stored.schema.is_some() && write.target.version.name == stored.name;
+    !ruled || entry.is_clean(info.content_hash) || entry.object() == *old
 }
 
 fn check_uid(about: About<'_>, object: &Object, old: &Object) -> Result<(), Status> {

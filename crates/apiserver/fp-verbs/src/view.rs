@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use fp_builtin::core_v1::event;
 use fp_informer::Entry;
 use fp_object::meta::Meta;
 use fp_object::status::Status;
@@ -22,7 +23,7 @@ pub fn of_entry(
 ) -> Result<View, Status> {
     let stored = info.storage_version();
     let view = |content| View { info: info.clone(), version: version.name.clone(), content };
-    if version.name != stored.name {
+    if version.name != stored.name || is_alias(info) {
         let object = in_version(info, version, &entry)?;
         return Ok(view(Content::Object(Arc::new(object))));
     }
@@ -50,14 +51,35 @@ pub fn in_version(
 ) -> Result<Object, Status> {
     let mut object = entry.object();
     let stored = info.storage_version();
-    if let Some(schema) = &stored.schema {
-        if !entry.is_clean(info.content_hash) {
-            let _ = schema.decode(&mut object, false, true);
-            schema.default(&mut object);
-        }
+    if let Some(schema) = &stored.schema
+        && !entry.is_clean(info.content_hash)
+    {
+        let _ = schema.decode(&mut object, false, true);
+        schema.default(&mut object);
+    }
+    if is_alias(info) {
+        event::from_core(&mut object);
     }
     convert(info, &mut object, stored, version)?;
     Ok(object)
+}
+
+/// An object of `version` in the form in which the resource is stored.
+pub fn to_storage(
+    info: &ResourceInfo,
+    version: &VersionInfo,
+    mut object: Object,
+) -> Result<Object, Status> {
+    convert(info, &mut object, version, info.storage_version())?;
+    if is_alias(info) {
+        event::to_core(&mut object);
+    }
+    Ok(object)
+}
+
+/// Events of `events.k8s.io` are stored, and kept in memory, as core events.
+pub fn is_alias(info: &ResourceInfo) -> bool {
+    fp_builtin::stored_as(info).is_some()
 }
 
 /// An object made for this answer, which is in `version` already.

@@ -176,10 +176,10 @@ impl WatchEvents for Stream {
 
 /// Ends when the cluster is gone; never, when there is none to watch.
 async fn gone(receiver: &mut Option<tokio::sync::watch::Receiver<bool>>) {
-    if let Some(receiver) = receiver {
-        if receiver.wait_for(|gone| *gone).await.is_ok() {
-            return;
-        }
+    if let Some(receiver) = receiver
+        && receiver.wait_for(|gone| *gone).await.is_ok()
+    {
+        return;
     }
     std::future::pending().await
 }

@@ -98,11 +98,9 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    /// The object in the version it is stored in.
-    pub fn to_storage(&self, mut object: Object) -> Result<Object, Status> {
-        let info = self.target.info;
-        view::convert(info, &mut object, self.target.version, info.storage_version())?;
-        Ok(object)
+    /// The object in the form in which it is stored.
+    pub fn to_storage(&self, object: Object) -> Result<Object, Status> {
+        view::to_storage(self.target.info, self.target.version, object)
     }
 
     pub fn view(&self, stored: Stored) -> Result<View, Status> {

@@ -1,0 +1,61 @@
+//! What CustomResourceDefinitions ask of the write path beyond their strategy.
+//!
+//! Source: apiextensions' `registry/customresourcedefinition/{etcd,strategy}.go`.
+
+use fp_object::meta::Meta;
+use fp_object::status::Status;
+use fp_object::{Object, Value, time};
+use fp_schema::{ResourceInfo, crd};
+use serde_json::json;
+
+const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+pub fn is_crd(info: &ResourceInfo) -> bool {
+    &*info.gr.group == "apiextensions.k8s.io" && &*info.gr.resource == "customresourcedefinitions"
+}
+
+/// Refuses a definition that asks for a part that is not here, and warns of formats that nobody
+/// enforces, when the definition did not have them before.
+pub fn check(crd: &Object, old: Option<&Object>, warnings: &mut Vec<String>) -> Result<(), Status> {
+    if let Some(part) = crd::not_built(crd) {
+        return Err(Status::not_implemented(part));
+    }
+    let before = old.map(formats).unwrap_or_default();
+    for format in formats(crd).into_iter().filter(|f| !before.contains(f)) {
+        let warning = format!("unrecognized format {format:?}");
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    Ok(())
+}
+
+fn formats(crd: &Object) -> Vec<String> {
+    let versions = crd.at(&["spec", "versions"]).and_then(Value::as_array);
+    let schemas =
+        versions.into_iter().flatten().filter_map(|v| v.pointer("/schema/openAPIV3Schema"));
+    schemas.flat_map(crd::unrecognized_formats).collect()
+}
+
+/// The first delete of a definition marks it: it waits until its objects are gone.
+pub fn mark_deleted(crd: &mut Object) {
+    let now = time::now();
+    crd.set_meta("deletionTimestamp", now.as_str());
+    let mut finalizers: Vec<Value> = crd.finalizers().into_iter().map(Value::from).collect();
+    if !finalizers.iter().any(|f| f == CLEANUP_FINALIZER) {
+        finalizers.push(CLEANUP_FINALIZER.into());
+    }
+    crd.set_meta("finalizers", finalizers);
+    let condition = json!({
+        "type": "Terminating", "status": "True", "lastTransitionTime": now, "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    });
+    let status = crd.map_mut(&["status"]);
+    let mut conditions = match status.remove("conditions") {
+        Some(Value::Array(list)) => list,
+        _ => Vec::new(),
+    };
+    conditions.retain(|c| c["type"] != "Terminating");
+    conditions.push(condition);
+    status.insert("conditions".into(), conditions.into());
+}

@@ -1,0 +1,95 @@
+//! The client for callers in the process.
+
+use expect_test::expect;
+use fp_base::{ClusterName, ClusterScope, Gvr};
+use fp_object::meta::Meta;
+use fp_object::{Object, Value};
+use fp_registry::Guard;
+use fp_schema::Sub;
+use fp_verbs::delete::Gone;
+use fp_verbs::local::{At, Preconditions};
+use serde_json::json;
+
+use crate::server::Server;
+
+fn object(value: Value) -> Object {
+    value.as_object().expect("an object").clone()
+}
+
+#[tokio::test]
+async fn writes_and_reads() {
+    let server = Server::start().await;
+    let (client, root) = (server.client(), ClusterName::root());
+    let gvr = Gvr::new("", "v1", "configmaps");
+    let at = At { cluster: &root, gvr: &gvr, namespace: "default", name: "a" };
+    let body = object(
+        json!({ "metadata": { "name": "a", "namespace": "default" }, "data": { "k": "v" } }),
+    );
+    let made = client.create(&root, &gvr, body).await.expect("create");
+    client.merge(at, Sub::Main, &json!({ "data": { "n": "1" } })).await.expect("merge");
+    let stale = client.update(&root, &gvr, made).await.expect_err("the object has changed");
+    let set = |object: &mut Object| drop(object.remove("data"));
+    let changed = client.modify(at, Sub::Main, set).await.expect("modify");
+    let listed = client.list(&ClusterScope::All, &gvr, None).await.expect("list").len();
+    let wrong = Preconditions { uid: Some("x".into()), ..Preconditions::default() };
+    let refused = client.delete(at, wrong).await.err().expect("another uid");
+    let gone = client.delete(at, Preconditions::default()).await.expect("delete");
+    let lines = [
+        format!("{} {}", stale.code, stale.message),
+        format!("data={:?} listed={listed}", changed.get("data")),
+        refused.code.to_string(),
+        format!("removed={}", matches!(gone, Gone::Removed(_))),
+        client.get(at).await.expect_err("gone").message,
+    ];
+    expect![[r#"
+        409 Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again
+        data=None listed=1
+        409
+        removed=true
+        configmaps "a" not found"#]].assert_eq(&lines.join("\n"));
+}
+
+#[tokio::test]
+async fn a_writer_whose_epoch_is_over_writes_nothing() {
+    let server = Server::start().await;
+    let (client, root) = (server.client(), ClusterName::root());
+    let gvr = Gvr::new("", "v1", "configmaps");
+    let make = |name: &str| object(json!({ "metadata": { "name": name, "namespace": "default" } }));
+    let epoch = client.create(&root, &gvr, make("epoch")).await.expect("create");
+    let info = client.resolve(&ClusterScope::One(root.clone()), &gvr).expect("a built-in");
+    let revision = fp_base::Revision(epoch.resource_version().parse().expect("a number"));
+    let key = fp_registry::key(&root, "default", "epoch");
+    let leader = client.guarded(vec![Guard { info, key, revision }]);
+    leader.create(&root, &gvr, make("a")).await.expect("the epoch holds");
+    let at = At { cluster: &root, gvr: &gvr, namespace: "default", name: "epoch" };
+    client.merge(at, Sub::Main, &json!({ "data": { "leader": "other" } })).await.expect("merge");
+    let refused = leader.create(&root, &gvr, make("b")).await.expect_err("another leads");
+    expect![[r#"Operation cannot be fulfilled on configmaps "b": the writer's epoch is over"#]]
+        .assert_eq(&refused.message);
+}
+
+#[tokio::test]
+async fn only_what_is_missing_is_created() {
+    let server = Server::start().await;
+    let (client, root) = (server.client(), ClusterName::root());
+    let gvr = Gvr::new("", "v1", "configmaps");
+    let make = |name: &str| {
+        let body = json!({ "metadata": { "name": name, "namespace": "default" } });
+        (root.clone(), gvr.clone(), object(body))
+    };
+    let revisions = |entries: Vec<std::sync::Arc<fp_informer::Entry>>| {
+        entries
+            .iter()
+            .map(|e| format!("{}@{}", e.key.name, e.revision))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let first = client.create_missing(vec![make("a"), make("b")]).await.expect("create");
+    let second = client.create_missing(vec![make("b"), make("c")]).await.expect("create");
+    let wrong = client.create_missing(vec![make("A")]).await.expect_err("no name");
+    expect![[r#"
+        a@1 b@2
+        b@2 c@3
+        422"#]]
+    .assert_eq(&format!("{}\n{}\n{}", revisions(first), revisions(second), wrong.code));
+}
