@@ -137,7 +137,6 @@ const ACTING: &[Flag] = &[
         "The store: 'embedded' (SQLite under the root directory) or sqlite://<file>",
     ),
     acts("etcd-compaction-interval", Value, "5m0s", "How often history is compacted; 0 is never"),
-    acts("event-ttl", Value, "1h0m0s", "How long events are kept"),
     acts("run-controllers", Bool, "true", "Run the controllers in this process"),
     acts(
         "home-workspaces-home-creator-groups",
@@ -173,6 +172,7 @@ const PLAIN: &[(Class, Kind, &[&str])] = &[
             "embedded-etcd-client-port",
             "embedded-etcd-wal-size-bytes",
             "embedded-etcd-quota-backend-bytes",
+            "event-ttl",
             "storage-backend",
             "storage-media-type",
             "storage-initialization-timeout",

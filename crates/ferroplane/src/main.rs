@@ -1,10 +1,76 @@
 //! The one binary: `ferroplane start`, and the kubectl plugins by the name it is called.
 
+mod address;
 mod admin;
+mod bootstrap;
+mod content;
 mod flags;
 mod keys;
 mod logging;
 mod options;
+mod progress;
 mod root_dir;
+mod start;
+mod surface;
+mod version;
 
-fn main() {}
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Command};
+use flags::Given;
+use options::Options;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().collect();
+    let called = args.first().and_then(|a| a.rsplit('/').next()).unwrap_or("ferroplane").to_owned();
+    if called.starts_with("kubectl-") {
+        return ExitCode::from(fp_cli::run(&called, &args[1..]));
+    }
+    let matches = command(&called).get_matches_from(args);
+    match matches.subcommand() {
+        Some(("start", given)) if given.subcommand_matches("options").is_some() => {
+            let mut start = flags::command();
+            println!("{}", start.render_long_help());
+            ExitCode::SUCCESS
+        }
+        Some(("start", given)) => start(given),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Called `kcp` it is the same program.
+fn command(called: &str) -> Command {
+    let name = if called == "kcp" { "kcp" } else { "ferroplane" };
+    Command::new(name)
+        .about("Many isolated, cheap Kubernetes-style control planes in one program")
+        .version(version::GIT_VERSION)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(flags::command())
+}
+
+/// Whatever goes wrong is told in one line, and the exit code is 1.
+fn start(given: &ArgMatches) -> ExitCode {
+    let (options, warnings) = match Options::from_flags(&Given(given)) {
+        Ok(parsed) => parsed,
+        Err(error) => return fail(&error.into()),
+    };
+    logging::init(&logging::Config {
+        json: options.json_logs,
+        verbosity: options.verbosity,
+        quiet: std::io::stdout().is_terminal() && !options.verbose,
+    });
+    match start::run(&options, &warnings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
+}

@@ -89,7 +89,6 @@ pub struct Options {
     pub home_creator_groups: Vec<String>,
     pub store: StoreChoice,
     pub compact_interval: Option<Duration>,
-    pub event_ttl: Duration,
     pub run_controllers: bool,
     pub shutdown_delay: Duration,
     pub json_logs: bool,
@@ -147,7 +146,6 @@ impl Options {
                 given.duration("etcd-compaction-interval", Duration::from_secs(300))?,
             )
             .filter(|d| !d.is_zero()),
-            event_ttl: given.duration("event-ttl", Duration::from_secs(3600))?,
             run_controllers: given.bool("run-controllers", true)?,
             shutdown_delay: given.duration("shutdown-delay-duration", Duration::ZERO)?,
             json_logs: json_logs(given)?,

@@ -1,1 +1,10 @@
-//! The one integration test binary.
+//! The one integration test binary: the real program, driven by kubectl and by plain requests.
+
+mod it {
+    mod bad_input;
+    mod crash;
+    mod files;
+    mod objects;
+    mod watch;
+    mod workspaces;
+}

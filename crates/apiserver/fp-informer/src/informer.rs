@@ -34,6 +34,7 @@ pub struct Informer {
     /// By resource; a resource that several exports bring has a table for each.
     tables: RwLock<HashMap<Gr, Vec<Arc<Table>>>>,
     observers: RwLock<Vec<(Option<TableId>, Observer)>>,
+    followers: RwLock<Vec<Observer>>,
     /// Held while changes are made: there is one feeder at a time.
     feed: Mutex<Feed>,
     revision: Arc<AtomicI64>,
@@ -57,6 +58,7 @@ impl Informer {
         Self {
             tables: RwLock::default(),
             observers: RwLock::default(),
+            followers: RwLock::default(),
             feed: Mutex::new(Feed { ring_bytes: 0, loaded: Revision::ZERO }),
             revision: Arc::default(),
             moved: watch::Sender::new(Revision::ZERO),
@@ -121,11 +123,26 @@ impl Informer {
         self.observers.write().push((table, observer));
     }
 
+    /// Like [`Informer::observe`] for all tables, but called when readers can see the change: for
+    /// those who go and read, such as controllers.
+    pub fn follow(&self, follower: Observer) {
+        let _feed = self.feed.lock();
+        for known in &self.tables() {
+            let entries: Vec<_> = known.state.read().entries.values().cloned().collect();
+            for entry in entries {
+                follower(known.id(), &Change { kind: ChangeKind::Added, entry, old: None });
+            }
+        }
+        self.followers.write().push(follower);
+    }
+
     /// Makes changes, which are in revision order, and moves the revision to `progress`. What is not
     /// after the informer's revision was made before and is passed over. Readers of one table see all of them or none.
     pub fn apply(&self, events: Vec<Event>, progress: Revision) {
         let mut feed = self.feed.lock();
         let changes = self.resolve(events);
+        let followers = self.followers.read().clone();
+        let followed = if followers.is_empty() { Vec::new() } else { changes.clone() };
         let mut woken = Vec::new();
         for (table, changes) in by_table(changes) {
             let mut state = table.state.write();
@@ -134,6 +151,7 @@ impl Informer {
             }
         }
         self.advance(progress, &woken);
+        tell_all(&followers, &followed);
         if feed.ring_bytes > self.ring_bytes_max {
             self.evict(&mut feed);
         }
@@ -154,12 +172,15 @@ impl Informer {
             }
         }
         let mut woken = Vec::new();
+        let mut followed = Vec::new();
         for table in self.tables() {
             let new = loaded.remove(table.id()).unwrap_or_default();
-            self.tell_difference(&table, &new, at);
+            let changes = self.tell_difference(&table, &new, at);
+            followed.extend(changes.into_iter().map(|change| (table.clone(), change)));
             table.state.write().replace(new, at, &mut woken);
         }
         self.advance(at, &woken);
+        tell_all(&self.followers.read(), &followed);
     }
 
     /// Finds what was there before each event, and tells the observers.
@@ -194,9 +215,16 @@ impl Informer {
         changes
     }
 
-    fn tell_difference(&self, table: &Table, new: &BTreeMap<ObjectKey, Arc<Entry>>, at: Revision) {
+    /// Tells the observers what a load changes in a table, and returns it.
+    fn tell_difference(
+        &self,
+        table: &Table,
+        new: &BTreeMap<ObjectKey, Arc<Entry>>,
+        at: Revision,
+    ) -> Vec<Change> {
         let observers = self.observers.read();
         let old = table.state.read().entries.clone();
+        let mut changes = Vec::new();
         for entry in old.values().filter(|entry| !new.contains_key(&entry.key)) {
             let gone = Entry::new(
                 entry.key.clone(),
@@ -211,6 +239,7 @@ impl Informer {
                 old: Some(entry.clone()),
             };
             tell(&observers, table.id(), &change);
+            changes.push(change);
         }
         for entry in new.values() {
             let before = old.get(&entry.key);
@@ -218,12 +247,11 @@ impl Informer {
                 continue;
             }
             let kind = if before.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
-            tell(
-                &observers,
-                table.id(),
-                &Change { kind, entry: entry.clone(), old: before.cloned() },
-            );
+            let change = Change { kind, entry: entry.clone(), old: before.cloned() };
+            tell(&observers, table.id(), &change);
+            changes.push(change);
         }
+        changes
     }
 
     fn advance(&self, to: Revision, woken: &[Arc<Slot>]) {
@@ -277,6 +305,12 @@ fn tell(observers: &[(Option<TableId>, Observer)], table: &TableId, change: &Cha
         observers.iter().filter(|(own, _)| own.as_ref().is_none_or(|id| id == table))
     {
         observer(table, change);
+    }
+}
+
+fn tell_all(followers: &[Observer], changes: &[(Arc<Table>, Change)]) {
+    for follower in followers {
+        changes.iter().for_each(|(table, change)| follower(table.id(), change));
     }
 }
 

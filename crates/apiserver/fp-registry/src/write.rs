@@ -1,6 +1,7 @@
 //! Guarded writes: one transaction each, whose compares carry back what stands in the way.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use fp_base::Revision;
@@ -16,6 +17,8 @@ use crate::{Error, Guard, ttl_secs};
 /// The most objects, and bytes, that [`create_many`] puts into one commit.
 const COMMIT_OBJECTS_MAX: usize = 1000;
 const COMMIT_BYTES_MAX: usize = 8 << 20;
+/// How long a write that is done waits for memory.
+const SETTLE: Duration = Duration::from_secs(3);
 /// How often a commit is tried again when others create its objects at the same time.
 const CREATE_TRIES: usize = 16;
 
@@ -36,7 +39,10 @@ pub(crate) async fn put(
     let txn = Txn { compares: compares(shared, compare, guards)?, ops: vec![write.op()] };
     write.announce(shared);
     match shared.store.commit(txn).await {
-        Ok(Outcome::Committed(revisions)) => Ok(write.done(shared, revisions[0])),
+        Ok(Outcome::Committed(revisions)) => {
+            settle(shared, revisions[0]).await;
+            Ok(write.done(shared, revisions[0]))
+        }
         Ok(Outcome::Failed(rows)) => {
             shared.prepared.forget(&write.at, &write.value);
             Err(refused(shared, rows, expected, guards))
@@ -71,9 +77,19 @@ pub(crate) async fn delete(
     let txn =
         Txn { compares: compares(shared, compare, guards)?, ops: vec![Op::Delete { key: at }] };
     match shared.store.commit(txn).await.map_err(store_error)? {
-        Outcome::Committed(revisions) => tombstone(&last.expect("set above"), revisions[0]),
+        Outcome::Committed(revisions) => {
+            settle(shared, revisions[0]).await;
+            tombstone(&last.expect("set above"), revisions[0])
+        }
         Outcome::Failed(rows) => Err(refused(shared, rows, Some(expected), guards)),
     }
+}
+
+/// Waits until memory shows a write that is durable: whoever is told of a write finds it in every
+/// index that follows the informer (paths, definitions, RBAC). A pump that is away delays the
+/// answer, but does not take it back.
+async fn settle(shared: &Shared, revision: Revision) {
+    let _ = shared.informer.wait_for(revision, SETTLE).await;
 }
 
 /// See [`crate::store::StoreBackend::create_many`].
@@ -116,6 +132,7 @@ async fn create_absent(shared: &Shared, writes: &[Write]) -> Result<Vec<Arc<Entr
         absent.iter().for_each(|i| writes[*i].announce(shared));
         match shared.store.commit(txn).await {
             Ok(Outcome::Committed(revisions)) => {
+                settle(shared, revisions.last().copied().unwrap_or_default()).await;
                 for (i, revision) in absent.iter().zip(revisions) {
                     found[*i] = Some(writes[*i].done(shared, revision));
                 }

@@ -412,3 +412,19 @@ async fn wakes_who_waits() {
     assert_eq!(cursor.take().expect("nothing is lost").len(), 1);
     assert_eq!(run.informer.wait_for(Revision(2), Duration::ZERO).await, Err(Revision(1)));
 }
+
+/// Who goes and reads after being told finds what it was told of; an observer is before that.
+#[test]
+fn followers_come_after_readers() {
+    let run = Run::new(MUCH);
+    let (table, entry) = run.entry("cm/c1/n/a", 1);
+    let seen = |table: &Arc<Table>, log: &Arc<parking_lot::Mutex<Vec<bool>>>| -> Observer {
+        let (table, log) = (table.clone(), log.clone());
+        Arc::new(move |_, change| log.lock().push(table.get(&change.entry.key).is_some()))
+    };
+    let (before, after) = (Arc::default(), Arc::default());
+    run.informer.observe(None, seen(&table, &before));
+    run.informer.follow(seen(&table, &after));
+    run.informer.apply(vec![Event { table, entry, deleted: false }], Revision(1));
+    assert_eq!((&*before.lock(), &*after.lock()), (&vec![false], &vec![true]));
+}

@@ -1,0 +1,115 @@
+//! Brings the store's content to what a server needs: runs fp-kcp's plan until nothing is left.
+
+use std::time::Duration;
+
+use fp_base::{ClusterName, ClusterScope, Gr};
+use fp_kcp::bootstrap::{self, Config, Level, Write, WriteKind};
+use fp_object::Object;
+use fp_object::status::Status;
+use fp_verbs::local::At;
+use fp_verbs::{LocalClient, Resolved};
+use futures_util::future::join_all;
+use tracing::debug;
+
+use crate::content::Content;
+
+/// How long a level waits for what it needs to be served.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it looks. The controllers that make it served run beside.
+const POLL: Duration = Duration::from_millis(2);
+/// Plans are made again after conflicts; more often than this is a fault.
+const ROUNDS_MAX: usize = 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("bootstrap level {level}: {resource} in {cluster} is not served")]
+    NotServed { level: &'static str, cluster: ClusterName, resource: Gr },
+    #[error("bootstrap level {level}: write {resource} {name} in {cluster}: {source}")]
+    Write {
+        level: &'static str,
+        cluster: ClusterName,
+        resource: Gr,
+        name: String,
+        source: Box<Status>,
+    },
+    #[error("bootstrap does not come to an end")]
+    Endless,
+}
+
+/// Runs levels until the plan is empty.
+pub async fn run(config: &Config, content: &Content, client: &LocalClient) -> Result<(), Error> {
+    for _ in 0..ROUNDS_MAX {
+        let levels = bootstrap::plan(config, &|cluster, gr, namespace, name| {
+            content.get(cluster, gr, namespace, name)
+        });
+        if levels.is_empty() {
+            return Ok(());
+        }
+        for level in levels {
+            run_level(level, client).await?;
+        }
+    }
+    Err(Error::Endless)
+}
+
+async fn run_level(level: Level, client: &LocalClient) -> Result<(), Error> {
+    debug!(level = level.name, writes = level.writes.len(), "bootstrap");
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    for (cluster, resource) in level.needs {
+        let scope = ClusterScope::One(cluster.clone());
+        let is_served = || {
+            let found = client.surface().resolver.resolve(
+                &scope,
+                &resource.group,
+                &resource.resource,
+                None,
+                false,
+            );
+            matches!(found, Resolved::Found(_))
+        };
+        while !is_served() {
+            if tokio::time::Instant::now() > deadline {
+                return Err(Error::NotServed { level: level.name, cluster, resource });
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+    let writes = level.writes.iter().map(|write| async move { (write, act(client, write).await) });
+    for (write, outcome) in join_all(writes).await {
+        match outcome {
+            // Somebody else was faster; the next plan sees what there is.
+            Err(status) if status.code == 409 => {}
+            Err(status) => {
+                let name = fp_object::meta::Meta::name(&write.object).to_owned();
+                let (cluster, resource) = (write.cluster.clone(), write.gvr.gr());
+                return Err(Error::Write {
+                    level: level.name,
+                    cluster,
+                    resource,
+                    name,
+                    source: Box::new(status),
+                });
+            }
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
+async fn act(client: &LocalClient, write: &Write) -> Result<Object, Status> {
+    let (cluster, gvr, object) = (&write.cluster, &write.gvr, write.object.clone());
+    match write.kind {
+        WriteKind::Create => client.create(cluster, gvr, object).await,
+        WriteKind::Update => client.update(cluster, gvr, object).await,
+        WriteKind::Status => {
+            let meta = |key: &str| {
+                fp_object::meta::Meta::text(&object, &["metadata", key]).unwrap_or("").to_owned()
+            };
+            let (namespace, name) = (meta("namespace"), meta("name"));
+            let at = At { cluster, gvr, namespace: &namespace, name: &name };
+            let status = object.get("status").cloned().unwrap_or_default();
+            let patch = serde_json::json!({"status": status});
+            client.merge(at, fp_schema::Sub::Status, &patch).await
+        }
+    }
+}
