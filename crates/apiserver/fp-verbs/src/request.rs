@@ -137,6 +137,10 @@ pub enum WatchEvent {
 #[async_trait::async_trait]
 pub trait WatchEvents: Send {
     async fn next(&mut self) -> Option<Vec<WatchEvent>>;
+
+    /// The bookmark that ends a watch early, when the server leaves: how far the caller has come.
+    /// `None` when the watch wants none, or its initial objects are not complete.
+    fn bookmark(&mut self) -> Option<WatchEvent>;
 }
 
 /// The raw watch beneath, for callers in the process.

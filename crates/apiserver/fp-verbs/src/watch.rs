@@ -172,6 +172,19 @@ impl WatchEvents for Stream {
             }
         }
     }
+
+    /// A bookmark, if the watch wants one; none before the initial objects are complete.
+    fn bookmark(&mut self) -> Option<WatchEvent> {
+        self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
+        let Source::Running(watch) = &mut self.source else { return None };
+        if !self.bookmarks || self.initial {
+            return None;
+        }
+        let revision = watch.progress();
+        self.asked = self.asked.max(revision);
+        (revision > Revision::ZERO)
+            .then_some(WatchEvent::Bookmark { revision, initial_events_end: false })
+    }
 }
 
 /// Ends when the cluster is gone; never, when there is none to watch.
@@ -191,19 +204,6 @@ impl Stream {
             Error::TooNew { asked, newest } => too_new(asked.0, newest.0),
             other => from_registry(other, crate::status::about(&self.info, "")),
         }
-    }
-
-    /// A bookmark, if the watch wants one; none before the initial objects are complete.
-    fn bookmark(&mut self) -> Option<WatchEvent> {
-        self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
-        let Source::Running(watch) = &mut self.source else { return None };
-        if !self.bookmarks || self.initial {
-            return None;
-        }
-        let revision = watch.progress();
-        self.asked = self.asked.max(revision);
-        (revision > Revision::ZERO)
-            .then_some(WatchEvent::Bookmark { revision, initial_events_end: false })
     }
 
     fn events(&mut self, steps: Vec<Step>) -> Vec<WatchEvent> {

@@ -12,7 +12,7 @@ pub mod tls;
 
 pub use listener::{BindOptions, Listener};
 pub use serve::{Drained, Serving, serve};
-pub use tls::{ClientCert, Peer, Tls, TlsOptions};
+pub use tls::{ClientCert, Peer, PemPair, Tls, TlsOptions};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -117,7 +117,7 @@ async fn handshake(
     match tokio::time::timeout(limits::HANDSHAKE_TIMEOUT, accept).await {
         Ok(Ok(stream)) => {
             let cert = config.check(stream.get_ref().1.peer_certificates());
-            Some((stream, Arc::new(Peer { addr, cert })))
+            Some((stream, Arc::new(Peer::new(addr, cert))))
         }
         Ok(Err(error)) => {
             tracing::debug!(%addr, %error, "TLS handshake");

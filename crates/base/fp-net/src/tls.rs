@@ -4,8 +4,9 @@
 //! proves only that the peer holds its key. Whether the client CA signed it is checked afterwards:
 //! a certificate of a stranger beside a good token does no harm.
 
+use std::any::Any;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
@@ -63,6 +64,14 @@ pub(crate) struct Config {
 pub struct Peer {
     pub addr: SocketAddr,
     pub cert: ClientCert,
+    /// What the handler found out about `cert`, so that it need not find it out per request.
+    pub memo: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
+impl Peer {
+    pub fn new(addr: SocketAddr, cert: ClientCert) -> Self {
+        Self { addr, cert, memo: OnceLock::new() }
+    }
 }
 
 /// The client certificate of a connection, checked once.
@@ -77,6 +86,21 @@ pub enum ClientCert {
     },
     /// Presented, and not of the client CA (or expired, or not for clients): why.
     Refused(String),
+}
+
+impl ClientCert {
+    /// The certificate that may be trusted at this moment, or why there is none.
+    pub fn trusted(&self) -> Result<Option<&[u8]>, &str> {
+        match self {
+            Self::None => Ok(None),
+            Self::Refused(why) => Err(why),
+            Self::Verified { der, not_after_secs } => {
+                let now_secs = UnixTime::now().as_secs();
+                let valid = u64::try_from(*not_after_secs).is_ok_and(|end| now_secs <= end);
+                if valid { Ok(Some(der)) } else { Err("the certificate has expired") }
+            }
+        }
+    }
 }
 
 impl Tls {

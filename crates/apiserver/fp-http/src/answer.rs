@@ -1,0 +1,162 @@
+//! Responses: heads, refusals, warnings, compression.
+
+use std::io::Write;
+
+use bytes::Bytes;
+use fp_builtin::tables::meta;
+use fp_object::status::Status;
+use fp_object::{Value, proto};
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY,
+    WARNING, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+use crate::body::Body;
+use crate::negotiate::{Format, JSON, PROTOBUF};
+
+/// Smaller answers are not compressed (apiserver's `defaultGzipThresholdBytes`).
+const GZIP_BYTES_MIN: usize = 128 << 10;
+/// apiserver's `defaultGzipContentEncodingLevel`.
+const GZIP_LEVEL: u32 = 1;
+/// All warnings of one answer together (apiserver's `truncateAtTotalRunes`).
+const WARNING_BYTES_MAX: usize = 4 << 10;
+
+/// Names the request in logs; the client may choose it.
+pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache, private");
+const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+
+/// An answer of one whole body.
+pub fn whole(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<Body> {
+    head(code, content_type, Body::from(body.into()))
+}
+
+pub fn head(code: u16, content_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() =
+        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, NO_CACHE);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Plain text, as the health paths answer.
+pub fn text(code: u16, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = whole(code, "text/plain; charset=utf-8", body);
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
+    response
+}
+
+pub fn json(value: &impl serde::Serialize) -> Response<Body> {
+    whole(200, JSON, fp_object::json::to_vec(value))
+}
+
+/// A refusal.
+pub fn refuse(status: &Status, format: Format) -> Response<Body> {
+    let value = status.to_json();
+    let object = value.as_object();
+    let encoded = match (format, object) {
+        (Format::Protobuf, Some(object)) => proto::encode(&meta::STATUS, object).ok(),
+        _ => None,
+    };
+    let mut response = match encoded {
+        Some(raw) => whole(status.code, PROTOBUF, proto::wrap("v1", "Status", &raw)),
+        None => whole(status.code, JSON, status_json(&value)),
+    };
+    let headers = response.headers_mut();
+    let retry_secs = status.details.as_ref().map_or(0, |d| d.retry_after_secs);
+    if retry_secs > 0 {
+        headers.insert(RETRY_AFTER, HeaderValue::from(retry_secs));
+    }
+    // An error may carry what the caller sent: no browser may take it for a page.
+    headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
+    response
+}
+
+/// A Status with its members in Go's order.
+pub fn status_json(value: &Value) -> Vec<u8> {
+    const ORDER: [&str; 8] =
+        ["kind", "apiVersion", "metadata", "status", "message", "reason", "details", "code"];
+    let mut out = vec![b'{'];
+    for key in ORDER {
+        let Some(member) = value.get(key) else { continue };
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        let _ = write!(out, "\"{key}\":");
+        out.extend(fp_object::json::to_vec(member));
+    }
+    out.extend(b"}\n");
+    out
+}
+
+/// Adds `Warning: 299 - "..."` headers.
+pub fn warn(headers: &mut HeaderMap, warnings: &[String]) {
+    let mut left = WARNING_BYTES_MAX;
+    for text in warnings {
+        let mut value = String::with_capacity(text.len() + 10);
+        value.push_str("299 - \"");
+        for c in text.chars().take(left) {
+            match c {
+                '"' | '\\' => value.extend(['\\', c]),
+                c if c.is_control() => value.push(' '),
+                c => value.push(c),
+            }
+        }
+        value.push('"');
+        left = left.saturating_sub(text.len());
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+            headers.append(WARNING, value);
+        }
+        if left == 0 {
+            return;
+        }
+    }
+}
+
+/// Compresses a large answer when the client takes gzip.
+pub async fn compress(mut response: Response<Body>, request: &HeaderMap) -> Response<Body> {
+    let large = matches!(response.body(), Body::Whole(Some(b)) if b.len() >= GZIP_BYTES_MIN);
+    if !large || !takes_gzip(request) {
+        return response;
+    }
+    let Body::Whole(Some(bytes)) = std::mem::replace(response.body_mut(), Body::empty()) else {
+        return response;
+    };
+    // Tens of milliseconds for megabytes: not on a thread that serves others.
+    let plain = bytes.clone();
+    match tokio::task::spawn_blocking(move || gzip(&plain)).await {
+        Ok(Ok(packed)) => {
+            *response.body_mut() = Body::from(Bytes::from(packed));
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        Ok(Err(_)) | Err(_) => *response.body_mut() = Body::from(bytes),
+    }
+    response
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split(','))
+        .any(|clause| {
+            let (name, params) = clause.split_once(';').unwrap_or((clause, ""));
+            name.trim() == "gzip"
+                && !params.replace(' ', "").starts_with("q=0;")
+                && !matches!(params.trim(), "q=0" | "q=0.0")
+        })
+}
+
+fn gzip(plain: &[u8]) -> std::io::Result<Vec<u8>> {
+    let level = flate2::Compression::new(GZIP_LEVEL);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(plain.len() / 8), level);
+    encoder.write_all(plain)?;
+    encoder.finish()
+}
