@@ -10,7 +10,7 @@ use fp_informer::Entry;
 use fp_object::meta::Meta;
 use fp_object::status::{Reason, Status};
 use fp_object::{Object, Value, json as text, time};
-use fp_registry::{Error, Freshness};
+use fp_registry::Error;
 use fp_schema::ResourceInfo;
 use serde_json::json;
 
@@ -18,6 +18,7 @@ use crate::body;
 use crate::crd;
 use crate::options::{DeleteOptions, ListOptions};
 use crate::request::{Media, Request, Response, View};
+use crate::rounds::{Round, Rounds};
 use crate::select::Selection;
 use crate::status::from_registry;
 use crate::target::Target;
@@ -25,8 +26,6 @@ use crate::update::has_spec_finalizers;
 use crate::view;
 use crate::write::{Stored, Write};
 
-/// How often a delete is tried again when another write came between.
-const CONFLICT_TRIES_MAX: usize = 16;
 /// How many objects deletecollection reads at once.
 const COLLECTION_PAGE: usize = 1000;
 /// Finalizers of the garbage collector, which an explicit Background takes away.
@@ -113,25 +112,17 @@ fn options(request: &Request) -> Result<DeleteOptions, Status> {
 /// Deletes the target's object, or marks it.
 pub async fn run(write: &mut Write<'_>, options: &DeleteOptions) -> Result<Gone, Status> {
     let target = write.target;
-    let backend = &target.surface.backend;
-    let found = backend.get(target.info, &target.key(), Freshness::Newest).await;
-    let mut current = found.map_err(|e| from_registry(&e, target.about()))?;
-    let (mut uid, mut tries) = (options.uid.clone(), 0);
+    // Namespaces and CRDs take a while to go: the one that was meant is the first one seen.
+    let lasting = is_namespace(target.info) || crd::is_crd(target.info);
+    let mut uid = options.uid.clone();
+    let mut rounds = Rounds::begin(target).await?;
     loop {
-        let Some(entry) = current else { return Err(Status::not_found(target.about())) };
-        let old = view::in_version(target.info, target.version, &entry)?;
-        check_preconditions(write, uid.as_deref(), options.resource_version.as_deref(), &old)?;
-        // Namespaces and CRDs take a while to go: the one that was meant is the first one seen.
-        if is_namespace(target.info) || crd::is_crd(target.info) {
-            uid.get_or_insert_with(|| old.uid().to_owned());
-        }
-        match round(write, options, &entry, &old).await {
-            Err(Error::Conflict(now)) if tries < CONFLICT_TRIES_MAX => {
-                tries += 1;
-                current = now;
-            }
-            Ok(done) => return done,
-            Err(error) => return Err(from_registry(&error, target.about())),
+        let outcome = match rounds.entry.clone() {
+            None => Err(Status::not_found(target.about())),
+            Some(entry) => round(write, options, lasting, &mut uid, entry).await,
+        };
+        if let Some(result) = rounds.after(outcome).await {
+            return result;
         }
     }
 }
@@ -168,49 +159,48 @@ fn check_preconditions(
     Ok(())
 }
 
-/// One attempt. The outer error is the registry's; a conflict carries what is there now.
 async fn round(
     write: &mut Write<'_>,
     options: &DeleteOptions,
-    entry: &Arc<Entry>,
-    old: &Object,
-) -> Result<Result<Gone, Status>, Error> {
+    lasting: bool,
+    uid: &mut Option<String>,
+    entry: Arc<Entry>,
+) -> Result<Round<Gone>, Status> {
     let target = write.target;
+    let old = &view::in_version(target.info, target.version, &entry)?;
+    check_preconditions(write, uid.as_deref(), options.resource_version.as_deref(), old)?;
+    if lasting {
+        uid.get_or_insert_with(|| old.uid().to_owned());
+    }
     let surface = target.surface;
-    {
-        let attributes = write.attributes(Operation::Delete, target.name, Some(old));
-        if let Err(status) = surface.admission.validate(&attributes, None).await {
-            return Ok(Err(status));
-        }
-    }
+    let attributes = write.attributes(Operation::Delete, target.name, Some(old));
+    surface.admission.validate(&attributes, None).await?;
     if is_namespace(target.info) && old.is_deleting() && has_spec_finalizers(old) {
-        return Ok(Ok(Gone::Waits(Stored::Entry(entry.clone()))));
+        return Ok(Round::Kept(Gone::Waits(Stored::Entry(entry))));
     }
-    match mark(target.info, options, old) {
-        None if write.dry_run => Ok(Ok(Gone::Removed(entry.clone()))),
+    let (key, at) = (target.key(), entry.revision);
+    let written = match mark(target.info, options, old) {
+        None if write.dry_run => return Ok(Round::Kept(Gone::Removed(entry))),
         None => {
-            let gone = surface
-                .backend
-                .delete(target.info, &target.key(), entry.revision, write.guards)
-                .await;
-            match gone {
-                Ok(last) => Ok(Ok(Gone::Removed(last))),
-                Err(Error::NotFound) => Err(Error::NotFound),
-                Err(error) => Err(error),
-            }
+            surface.backend.delete(target.info, &key, at, write.guards).await.map(Gone::Removed)
         }
-        Some(marked) if marked == *old => Ok(Ok(Gone::Waits(Stored::Entry(entry.clone())))),
-        Some(marked) if write.dry_run => Ok(Ok(Gone::Waits(Stored::Object(marked)))),
+        Some(marked) if marked == *old => {
+            return Ok(Round::Kept(Gone::Waits(Stored::Entry(entry))));
+        }
+        Some(marked) if write.dry_run => {
+            return Ok(Round::Kept(Gone::Waits(Stored::Object(marked))));
+        }
         Some(marked) => {
-            let stored = match write.to_storage(marked) {
-                Ok(stored) => stored,
-                Err(status) => return Ok(Err(status)),
-            };
-            let (key, guards) = (target.key(), write.guards);
+            let marked = write.to_storage(marked)?;
             let updated =
-                surface.backend.update(target.info, &key, entry.revision, &stored, guards).await?;
-            Ok(Ok(Gone::Waits(Stored::Entry(updated))))
+                surface.backend.update(target.info, &key, at, &marked, write.guards).await;
+            updated.map(|entry| Gone::Waits(Stored::Entry(entry)))
         }
+    };
+    match written {
+        Ok(gone) => Ok(Round::Written(gone)),
+        Err(Error::Conflict(now)) => Ok(Round::Again(now)),
+        Err(error) => Err(from_registry(&error, target.about())),
     }
 }
 

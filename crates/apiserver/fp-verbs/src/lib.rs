@@ -1,8 +1,8 @@
 //! The verbs over a [`Surface`]: create, update, patch, delete, deletecollection, get, list, watch,
 //! subresources, reviews; and [`LocalClient`] for callers in the process.
 //!
-//! Invariants: every write of the program comes through here; the one retry loop of an update or
-//! patch is here; which error becomes which `Status` is decided in [`status`].
+//! Invariants: every write of the program comes through here; there is one retry loop,
+//! `rounds`; which error becomes which `Status` is decided in [`status`].
 //! Deliberately absent: hyper, SQL, what a Workspace is.
 
 pub mod request;
@@ -23,6 +23,7 @@ mod list;
 mod watch;
 
 mod body;
+mod rounds;
 mod write;
 
 mod crd;

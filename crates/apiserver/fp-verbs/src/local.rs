@@ -180,7 +180,7 @@ impl LocalClient {
         let info = self.resolve(&scope, gvr)?;
         let mut write = self.write(&scope, &info, at, sub)?;
         settle(&info, write.target.version, &mut object)?;
-        let done = update::run(&mut write, &Replace(object)).await?;
+        let done = update::run(&mut write, &mut Replace::new(object)).await?;
         content(&write, done.stored)
     }
 
@@ -194,7 +194,7 @@ impl LocalClient {
         let scope = ClusterScope::One(at.cluster.clone());
         let info = self.resolve(&scope, at.gvr)?;
         let mut write = self.write(&scope, &info, at, sub)?;
-        let done = update::run(&mut write, &Modify(change)).await?;
+        let done = update::run(&mut write, &mut Modify(change)).await?;
         content(&write, done.stored)
     }
 
@@ -204,7 +204,7 @@ impl LocalClient {
         let scope = ClusterScope::One(at.cluster.clone());
         let info = self.resolve(&scope, at.gvr)?;
         let mut write = self.write(&scope, &info, at, sub)?;
-        let done = update::run(&mut write, &Merge(body)).await?;
+        let done = update::run(&mut write, &mut Merge(body)).await?;
         content(&write, done.stored)
     }
 
@@ -261,7 +261,11 @@ fn settle(info: &ResourceInfo, version: &VersionInfo, object: &mut Object) -> Re
 struct Modify<F>(F);
 
 impl<F: Fn(&mut Object) + Send + Sync> Change for Modify<F> {
-    fn apply(&self, current: Option<&Object>, _: &mut Vec<String>) -> Result<Object, Status> {
+    fn expects(&self) -> Option<&str> {
+        None
+    }
+
+    fn apply(&mut self, current: Option<&Object>, _: &mut Vec<String>) -> Result<Object, Status> {
         let mut object = current.expect("a change makes no new object").clone();
         (self.0)(&mut object);
         Ok(object)
@@ -275,7 +279,11 @@ impl<F: Fn(&mut Object) + Send + Sync> Change for Modify<F> {
 struct Merge(Vec<u8>);
 
 impl Change for Merge {
-    fn apply(&self, current: Option<&Object>, _: &mut Vec<String>) -> Result<Object, Status> {
+    fn expects(&self) -> Option<&str> {
+        None
+    }
+
+    fn apply(&mut self, current: Option<&Object>, _: &mut Vec<String>) -> Result<Object, Status> {
         let object = current.expect("a change makes no new object").clone();
         let patched = fp_object::patch::merge_patch(object, &self.0);
         patched.map(|p| p.object).map_err(|e| Status::bad_request(e.to_string()))

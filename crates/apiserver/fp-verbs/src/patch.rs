@@ -36,9 +36,9 @@ pub struct Patch {
 
 pub async fn patch(target: Target<'_>, request: &Request) -> Result<Response, Status> {
     let options = WriteOptions::parse(&request.query, WriteKind::Patch)?;
-    let patch = Patch::new(target, request, options.fields)?;
+    let mut patch = Patch::new(target, request, options.fields)?;
     let mut write = Write::new(target, options.dry_run);
-    let done = update::run(&mut write, &patch).await?;
+    let done = update::run(&mut write, &mut patch).await?;
     update::answer(write, done)
 }
 
@@ -123,8 +123,12 @@ fn refused(patched: &str, why: &str) -> Status {
 }
 
 impl Change for Patch {
+    fn expects(&self) -> Option<&str> {
+        None
+    }
+
     fn apply(
-        &self,
+        &mut self,
         current: Option<&Object>,
         warnings: &mut Vec<String>,
     ) -> Result<Object, Status> {

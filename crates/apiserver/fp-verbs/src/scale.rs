@@ -140,8 +140,12 @@ struct Rescale<'a> {
 }
 
 impl Change for Rescale<'_> {
+    fn expects(&self) -> Option<&str> {
+        None
+    }
+
     fn apply(
-        &self,
+        &mut self,
         current: Option<&Object>,
         warnings: &mut Vec<String>,
     ) -> Result<Object, Status> {
@@ -219,8 +223,8 @@ async fn run(
     wanted: Wanted,
 ) -> Result<Response, Status> {
     let mut write = Write::new(target, options.dry_run);
-    let change = Rescale { paths: paths(&target), name: target.name, wanted };
-    let done = update::run(&mut write, &change).await?;
+    let mut change = Rescale { paths: paths(&target), name: target.name, wanted };
+    let done = update::run(&mut write, &mut change).await?;
     let object = match write.view(done.stored)?.content {
         Content::Entry(entry) => entry.object(),
         Content::Object(object) => std::sync::Arc::unwrap_or_clone(object),

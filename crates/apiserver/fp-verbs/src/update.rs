@@ -1,4 +1,4 @@
-//! update and patch: one pipeline, and the only retry loop of the program.
+//! update and patch: one pipeline.
 //!
 //! Sources: apiserver's `registry/generic/registry/store.go` (Update), `registry/rest/update.go`,
 //! `endpoints/handlers/{update,patch}.go`.
@@ -11,7 +11,7 @@ use fp_informer::Entry;
 use fp_object::field::FieldError;
 use fp_object::meta::Meta;
 use fp_object::status::{About, Status};
-use fp_object::{Object, Value};
+use fp_object::{Object, Value, go};
 use fp_registry::{Error, Freshness};
 use fp_schema::Sub;
 
@@ -19,31 +19,54 @@ use crate::body::{self, Expected};
 use crate::crd;
 use crate::options::{WriteKind, WriteOptions};
 use crate::request::{Request, Response};
+use crate::rounds::{Round, Rounds};
 use crate::status::{OPTIMISTIC_LOCK, from_registry};
 use crate::target::Target;
 use crate::view;
 use crate::write::{CLUSTER, Stored, Write, dedup_owners};
 use crate::{authorize, create};
 
-/// How often a write that names no resourceVersion is tried again when another one came between.
-/// Each round takes the object that the store's refusal carried.
-const CONFLICT_TRIES_MAX: usize = 16;
-
 /// How the new object is made of the current one (`None`: there is none).
 pub trait Change: Send + Sync {
-    /// `warnings` is cleared before each round.
-    fn apply(&self, current: Option<&Object>, warnings: &mut Vec<String>)
-    -> Result<Object, Status>;
+    /// The resourceVersion that the object must have, when one was named.
+    fn expects(&self) -> Option<&str>;
+    /// Called once for each round whose object has the version that is expected.
+    fn apply(
+        &mut self,
+        current: Option<&Object>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Object, Status>;
     /// The body of a PUT may make a new object, where the resource allows it.
     fn may_create(&self) -> bool;
 }
 
 /// A PUT's body.
-pub struct Replace(pub Object);
+pub struct Replace {
+    object: Object,
+    expects: Option<String>,
+}
+
+impl Replace {
+    pub fn new(object: Object) -> Self {
+        let expects = match object.resource_version() {
+            "" | "0" => None,
+            revision => Some(revision.to_owned()),
+        };
+        Self { object, expects }
+    }
+}
 
 impl Change for Replace {
-    fn apply(&self, _: Option<&Object>, _: &mut Vec<String>) -> Result<Object, Status> {
-        Ok(self.0.clone())
+    fn expects(&self) -> Option<&str> {
+        self.expects.as_deref()
+    }
+
+    fn apply(&mut self, _: Option<&Object>, _: &mut Vec<String>) -> Result<Object, Status> {
+        // Once the expected object has changed there is no round that needs the body again.
+        Ok(match self.expects {
+            Some(_) => std::mem::take(&mut self.object),
+            None => self.object.clone(),
+        })
     }
 
     fn may_create(&self) -> bool {
@@ -66,7 +89,7 @@ pub async fn update(target: Target<'_>, request: &Request) -> Result<Response, S
     write.settle_namespace(&mut object)?;
     check_name(&object, target.name)?;
     dedup_owners(&mut object, &mut write.warnings);
-    let done = run(&mut write, &Replace(object)).await?;
+    let done = run(&mut write, &mut Replace::new(object)).await?;
     answer(write, done)
 }
 
@@ -90,35 +113,23 @@ pub fn check_name(object: &Object, name: &str) -> Result<(), Status> {
     )))
 }
 
-/// One round's outcome.
-enum Round {
-    Done(Done),
-    /// Another write came between: what is there now.
-    Again(Option<Arc<Entry>>),
-}
-
 /// Changes the target's object.
-pub async fn run(write: &mut Write<'_>, change: &dyn Change) -> Result<Done, Status> {
-    let target = write.target;
-    let backend = &target.surface.backend;
-    let found = backend.get(target.info, &target.key(), Freshness::Newest).await;
-    let mut current = found.map_err(|e| from_registry(&e, target.about()))?;
+pub async fn run(write: &mut Write<'_>, change: &mut dyn Change) -> Result<Done, Status> {
     let kept = write.warnings.len();
-    for _ in 0..CONFLICT_TRIES_MAX {
+    let mut rounds = Rounds::begin(write.target).await?;
+    loop {
         write.warnings.truncate(kept);
-        let round = match current {
-            Some(entry) => existing(write, change, entry).await?,
-            None => absent(write, change).await?,
+        let outcome = match rounds.entry.clone() {
+            Some(entry) => existing(write, change, entry).await,
+            None => absent(write, change).await,
         };
-        match round {
-            Round::Done(done) => return Ok(done),
-            Round::Again(now) => current = now,
+        if let Some(result) = rounds.after(outcome).await {
+            return result;
         }
     }
-    Err(Status::conflict(target.about(), OPTIMISTIC_LOCK))
 }
 
-async fn absent(write: &mut Write<'_>, change: &dyn Change) -> Result<Round, Status> {
+async fn absent(write: &mut Write<'_>, change: &mut dyn Change) -> Result<Round<Done>, Status> {
     let target = write.target;
     if !change.may_create() || !write.allows_create_on_update() {
         return Err(Status::not_found(target.about()));
@@ -150,7 +161,7 @@ async fn absent(write: &mut Write<'_>, change: &dyn Change) -> Result<Round, Sta
     }
     object.remove_at(&["metadata", "resourceVersion"]);
     match create::run(write, object).await {
-        Ok(stored) => Ok(Round::Done(Done { stored, created: true })),
+        Ok(stored) => Ok(Round::Written(Done { stored, created: true })),
         Err(status) if status.reason == fp_object::status::Reason::AlreadyExists => {
             let found =
                 target.surface.backend.get(target.info, &target.key(), Freshness::Newest).await;
@@ -162,10 +173,14 @@ async fn absent(write: &mut Write<'_>, change: &dyn Change) -> Result<Round, Sta
 
 async fn existing(
     write: &mut Write<'_>,
-    change: &dyn Change,
+    change: &mut dyn Change,
     entry: Arc<Entry>,
-) -> Result<Round, Status> {
+) -> Result<Round<Done>, Status> {
     let target = write.target;
+    let revision = entry.revision.to_string();
+    if change.expects().is_some_and(|expected| expected != revision) {
+        return Err(revision_refused(target, change.expects().unwrap_or("")));
+    }
     let old = view::in_version(target.info, target.version, &entry)?;
     let mut object = change.apply(Some(&old), &mut write.warnings)?;
     write.settle_namespace(&mut object)?;
@@ -179,8 +194,8 @@ async fn existing(
         surface.admission.mutate(&attributes, &mut object).await?;
     }
     dedup_owners(&mut object, &mut write.warnings);
-    check_revision(write, &object, &entry)?;
-    object.set_meta("resourceVersion", entry.revision.to_string());
+    check_revision(write, &object, &revision)?;
+    object.set_meta("resourceVersion", revision);
 
     before_update(write, &mut object, &old);
     if crd::is_crd(target.info) {
@@ -197,10 +212,10 @@ async fn existing(
         return remove(write, object, &entry).await;
     }
     if object == old && is_stored_so(write, &entry, &old) {
-        return Ok(Round::Done(Done { stored: Stored::Entry(entry), created: false }));
+        return Ok(Round::Kept(Done { stored: Stored::Entry(entry), created: false }));
     }
     if write.dry_run {
-        return Ok(Round::Done(Done { stored: Stored::Object(object), created: false }));
+        return Ok(Round::Kept(Done { stored: Stored::Object(object), created: false }));
     }
     let object = write.to_storage(object)?;
     match surface
@@ -208,7 +223,7 @@ async fn existing(
         .update(target.info, &target.key(), entry.revision, &object, write.guards)
         .await
     {
-        Ok(entry) => Ok(Round::Done(Done { stored: Stored::Entry(entry), created: false })),
+        Ok(entry) => Ok(Round::Written(Done { stored: Stored::Entry(entry), created: false })),
         // A body that names its resourceVersion is refused in the next round.
         Err(Error::Conflict(now)) => Ok(Round::Again(now)),
         Err(Error::NotFound) => Ok(Round::Again(None)),
@@ -247,27 +262,30 @@ fn keep_server_fields(object: &mut Object, old: &Object) {
     }
 }
 
-/// Checks the body's resourceVersion against the current one.
-fn check_revision(write: &Write<'_>, object: &Object, entry: &Entry) -> Result<(), Status> {
+/// Checks the new object's resourceVersion against the current one.
+fn check_revision(write: &Write<'_>, object: &Object, current: &str) -> Result<(), Status> {
     let target = write.target;
-    let text = object.resource_version();
-    let asked = if text.is_empty() { 0 } else { text.parse::<i64>().unwrap_or(-1) };
-    match asked {
-        0 if write.allows_unconditional_update() => Ok(()),
-        0 => {
+    match object.resource_version() {
+        "" | "0" if write.allows_unconditional_update() => Ok(()),
+        "" | "0" => {
             let detail = "must be specified for an update";
             let error = FieldError::invalid("metadata.resourceVersion", 0, detail);
             let gr = &target.info.gr;
             Err(Status::invalid(&gr.group, &gr.resource, target.name, &[error]))
         }
-        at if at == entry.revision.0 => Ok(()),
-        -1 => {
-            let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-            let error = FieldError::invalid("metadata.resourceVersion", text, why);
-            Err(Status::invalid(&target.info.gr.group, &target.info.kind, target.name, &[error]))
-        }
-        _ => Err(Status::conflict(target.about(), OPTIMISTIC_LOCK)),
+        asked if asked == current => Ok(()),
+        asked => Err(revision_refused(target, asked)),
     }
+}
+
+/// 409 for another revision than the current one, 422 for what is none.
+fn revision_refused(target: Target<'_>, asked: &str) -> Status {
+    if asked.parse::<u64>().is_ok() {
+        return Status::conflict(target.about(), OPTIMISTIC_LOCK);
+    }
+    let why = format!("strconv.ParseUint: parsing {}: invalid syntax", go::quote(asked));
+    let error = FieldError::invalid("metadata.resourceVersion", asked, why);
+    Status::invalid(&target.info.gr.group, &target.info.kind, target.name, &[error])
 }
 
 /// `rest.BeforeUpdate` up to validation.
@@ -310,19 +328,15 @@ pub fn has_spec_finalizers(namespace: &Object) -> bool {
     namespace.at(&["spec", "finalizers"]).and_then(Value::as_array).is_some_and(|l| !l.is_empty())
 }
 
-async fn remove(write: &Write<'_>, object: Object, entry: &Entry) -> Result<Round, Status> {
+async fn remove(write: &Write<'_>, object: Object, entry: &Entry) -> Result<Round<Done>, Status> {
     let target = write.target;
-    let done = Round::Done(Done { stored: Stored::Object(object), created: false });
+    let done = Done { stored: Stored::Object(object), created: false };
     if write.dry_run {
-        return Ok(done);
+        return Ok(Round::Kept(done));
     }
-    match target
-        .surface
-        .backend
-        .delete(target.info, &target.key(), entry.revision, write.guards)
-        .await
-    {
-        Ok(_) | Err(Error::NotFound | Error::Conflict(None)) => Ok(done),
+    let key = target.key();
+    match target.surface.backend.delete(target.info, &key, entry.revision, write.guards).await {
+        Ok(_) | Err(Error::NotFound | Error::Conflict(None)) => Ok(Round::Written(done)),
         Err(Error::Conflict(now)) => Ok(Round::Again(now)),
         Err(error) => Err(from_registry(&error, target.about())),
     }

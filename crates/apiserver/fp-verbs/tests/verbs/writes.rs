@@ -203,3 +203,27 @@ async fn yaml_and_protobuf_bodies() {
         201 {"apiVersion":"v1","data":{"k":"v"},"kind":"ConfigMap","metadata":{"annotations":{"kcp.io/cluster":"root"},"creationTimestamp":"T","name":"p","namespace":"default","resourceVersion":"2","uid":"U"}}
         400 BadRequest the object provided is unrecognized (must be of type ConfigMap): unexpected EOF (6b3873000aff)"#]].assert_eq(&[yaml, proto, broken].join("\n"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_patch_is_lost_among_many() {
+    let server = std::sync::Arc::new(crate::server::Server::start().await);
+    let target = "/api/v1/namespaces/default/configmaps";
+    server.ask(&format!("POST {target}"), r#"{"metadata":{"name":"a"}}"#).await;
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let server = server.clone();
+            tokio::spawn(async move {
+                for n in 0..5 {
+                    let body = format!(r#"{{"data":{{"k{writer}-{n}":"v"}}}}"#);
+                    let answer = server.ask(&format!("PATCH {target}/a merge"), &body).await;
+                    assert!(answer.starts_with("200"), "{answer}");
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.expect("a writer");
+    }
+    let answer = server.ask(&format!("GET {target}/a"), "").await;
+    assert_eq!(answer.matches(r#":"v""#).count(), 20, "{answer}");
+}
