@@ -7,7 +7,7 @@ CARGO ?= cargo
 GO ?= go
 ARGS ?= --bind-address=127.0.0.1
 
-.PHONY: run test check unit integration crash-test bench install need need-go tools build
+.PHONY: run test check unit integration crash-test install need need-go tools build
 
 ## run: build the server and start it (embedded store, files in .kcp); ARGS are start's flags
 run: build
