@@ -80,6 +80,8 @@ pub struct Client {
     /// Scheme, host and port to put in URLs; with a TLS server name that name is the host.
     origin: String,
     host_header: Option<String>,
+    /// Scheme, host and port of the kubeconfig, for error texts.
+    shown_origin: String,
     headers: Vec<(String, String)>,
 }
 
@@ -114,6 +116,7 @@ impl Client {
             agent: Agent::with_parts(config.build(), DefaultConnector::default(), resolver),
             origin: format!("{scheme}://{host}:{port}"),
             host_header,
+            shown_origin: format!("{scheme}://{}:{port}", authority.host()),
             headers: connection.headers.clone(),
         })
     }
@@ -125,9 +128,8 @@ impl Client {
         resource: Resource,
         name: &str,
     ) -> Result<T, Error> {
-        let url = self.url(cluster, &resource_path(resource, name));
-        let response = self.send("Get", &url, None)?;
-        read("Get", &url, response, Some((resource, name)))
+        let path = cluster_path(cluster, &resource_path(resource, name));
+        self.request("Get", &path, None, Some((resource, name)))
     }
 
     pub fn create<T: DeserializeOwned>(
@@ -136,9 +138,8 @@ impl Client {
         resource: Resource,
         object: &serde_json::Value,
     ) -> Result<T, Error> {
-        let url = self.url(cluster, &resource_path(resource, ""));
-        let response = self.send("Post", &url, Some(object.to_string()))?;
-        read("Post", &url, response, Some((resource, "")))
+        let path = cluster_path(cluster, &resource_path(resource, ""));
+        self.request("Post", &path, Some(object.to_string()), Some((resource, "")))
     }
 
     /// How many API groups a workspace serves at `path`. Errors are worded by status code alone, as client-go's
@@ -151,25 +152,41 @@ impl Client {
             #[serde(default)]
             versions: Vec<serde::de::IgnoredAny>,
         }
-        let url = self.url(cluster, path);
-        let response = self.send("Get", &url, None)?;
-        let found: Groups = read("Get", &url, response, None)?;
+        let found: Groups = self.request("Get", &cluster_path(cluster, path), None, None)?;
         Ok(found.groups.len() + found.versions.len())
     }
 
-    fn url(&self, cluster: &ClusterPath, path: &str) -> String {
-        format!("{}/clusters/{cluster}{path}", self.origin)
-    }
-
-    fn send(
+    fn request<T: DeserializeOwned>(
         &self,
         verb: &'static str,
-        url: &str,
+        path: &str,
         body: Option<String>,
-    ) -> Result<Response<Body>, Error> {
+        asked: Option<(Resource, &str)>,
+    ) -> Result<T, Error> {
+        let shown_url = || format!("{}{path}", self.shown_origin);
+        let transport = |error| Error::Transport {
+            verb,
+            url: shown_url(),
+            reason: self.transport_reason(&error),
+        };
+        let mut response = self.send(&format!("{}{path}", self.origin), body).map_err(transport)?;
+        let code = response.status();
+        let body = response.body_mut().with_config().limit(BODY_BYTES_MAX).read_to_vec();
+        let body = body.map_err(transport)?;
+        if code.is_success() {
+            return serde_json::from_slice(&body).map_err(|source| Error::Answer {
+                verb,
+                url: shown_url(),
+                source,
+            });
+        }
+        Err(status_error(verb, code, &body, asked))
+    }
+
+    fn send(&self, url: &str, body: Option<String>) -> Result<Response<Body>, ureq::Error> {
         let host = self.host_header.iter().map(|host| ("Host".to_owned(), host.clone()));
         let headers = self.headers.iter().cloned().chain(host);
-        let sent = match body {
+        match body {
             None => {
                 let request = self.agent.get(url).header(header::ACCEPT, "application/json");
                 headers.fold(request, |r, (k, v)| r.header(k, v)).call()
@@ -179,24 +196,23 @@ impl Client {
                 let request = request.header(header::CONTENT_TYPE, "application/json");
                 headers.fold(request, |r, (k, v)| r.header(k, v)).send(body)
             }
-        };
-        sent.map_err(|error| Error::Transport {
-            verb,
-            url: url.to_owned(),
-            reason: self.transport_reason(&error),
-        })
+        }
     }
 
     fn transport_reason(&self, error: &ureq::Error) -> String {
         match error {
             ureq::Error::Io(io) if io.kind() == io::ErrorKind::ConnectionRefused => {
-                let address = self.origin.split_once("://").map_or("", |(_, rest)| rest);
+                let address = self.shown_origin.split_once("://").map_or("", |(_, rest)| rest);
                 format!("dial tcp {address}: connect: connection refused")
             }
             ureq::Error::Io(io) => io.to_string(),
             other => other.to_string(),
         }
     }
+}
+
+fn cluster_path(cluster: &ClusterPath, path: &str) -> String {
+    format!("/clusters/{cluster}{path}")
 }
 
 fn resource_path(Resource(group, version, plural): Resource, name: &str) -> String {
@@ -207,29 +223,6 @@ fn resource_path(Resource(group, version, plural): Resource, name: &str) -> Stri
 fn is_loopback(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-fn read<T: DeserializeOwned>(
-    verb: &'static str,
-    url: &str,
-    mut response: Response<Body>,
-    asked: Option<(Resource, &str)>,
-) -> Result<T, Error> {
-    let code = response.status();
-    let body = response.body_mut().with_config().limit(BODY_BYTES_MAX).read_to_vec();
-    let body = body.map_err(|error| Error::Transport {
-        verb,
-        url: url.to_owned(),
-        reason: error.to_string(),
-    })?;
-    if code.is_success() {
-        return serde_json::from_slice(&body).map_err(|source| Error::Answer {
-            verb,
-            url: url.to_owned(),
-            source,
-        });
-    }
-    Err(status_error(verb, code, &body, asked))
 }
 
 /// The error of an unsuccessful answer: the server's Status if it sent one and an object was asked for, else the

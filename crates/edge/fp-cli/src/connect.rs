@@ -4,6 +4,7 @@
 //! any request, never ignored. Source of the rules: client-go `tools/clientcmd` (`client_config.go`, `validation.go`).
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -53,8 +54,8 @@ pub enum Error {
     Invalid(Vec<String>),
     #[error("{what} is not available in this version")]
     Unavailable { what: String },
-    #[error("open {}: {source}", .path.display())]
-    Open { path: PathBuf, source: std::io::Error },
+    #[error("open {}: {}", .path.display(), reason(.source))]
+    Open { path: PathBuf, source: io::Error },
     #[error("illegal base64 data in {field}")]
     Base64 { field: String },
     #[error("specifying a root certificates file with the insecure flag is not allowed")]
@@ -65,6 +66,15 @@ fn one_or_list(errors: &[String]) -> String {
     match errors {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
+    }
+}
+
+/// The usual reasons in the words of Go, which scripts know.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
     }
 }
 
@@ -114,13 +124,13 @@ pub fn resolve(config: &Kubeconfig, flags: &Flags) -> Result<Connection, Error> 
     {
         return Err(Error::Unavailable { what: format!("proxy-url ({url})") });
     }
-    let trust = trust(&cluster, flags)?;
+    let trust = trust(&cluster_name, &cluster, flags)?;
     let tls_server_name = match (flags.text("tls-server-name"), flags.text("server")) {
         (Some(name), _) => Some(name.to_owned()),
         (None, Some(_)) => None,
         (None, None) => set_text(&cluster, "tls-server-name"),
     };
-    let client_certificate = client_certificate(&user)?;
+    let client_certificate = client_certificate(&user_name, &user)?;
     let server = with_scheme(&server, trust != Trust::System || client_certificate.is_some());
     // Credentials are for encrypted connections only, as in client-go.
     let headers = if server.starts_with("https://") {
@@ -159,6 +169,14 @@ fn check_user(name: &str, user: &Entry, flags: &Flags, problems: &mut Vec<String
         ));
     }
     let has = |field: &str| set_text(user, field).is_some();
+    let extra = ["as-groups", "as-user-extra"]
+        .iter()
+        .any(|f| user.fields.get(*f).is_some_and(|v| !v.is_null()));
+    if !has("as") && (extra || has("as-uid") || flags.text("as-uid").is_some()) {
+        problems.push(format!(
+            "requesting uid, groups or user-extra for {name} without impersonating a user"
+        ));
+    }
     if (has("client-certificate") || has("client-certificate-data"))
         && !has("client-key")
         && !has("client-key-data")
@@ -169,15 +187,19 @@ fn check_user(name: &str, user: &Entry, flags: &Flags, problems: &mut Vec<String
     }
 }
 
-fn trust(cluster: &Entry, flags: &Flags) -> Result<Trust, Error> {
+fn trust(cluster_name: &str, cluster: &Entry, flags: &Flags) -> Result<Trust, Error> {
     if flags.on("insecure-skip-tls-verify") || flags.text("certificate-authority").is_some() {
         return match (flags.on("insecure-skip-tls-verify"), flags.text("certificate-authority")) {
             (true, Some(_)) => Err(Error::InsecureWithAuthority),
-            (false, Some(file)) => Ok(Trust::Authority(open(Path::new(file))?)),
+            (false, Some(file)) => Ok(Trust::Authority(open_for(
+                "certificate-authority",
+                cluster_name,
+                Path::new(file),
+            )?)),
             (_, None) => Ok(Trust::Anything),
         };
     }
-    let authority = data_or_file(cluster, "certificate-authority")?;
+    let authority = data_or_file(cluster_name, cluster, "certificate-authority")?;
     match (cluster.on("insecure-skip-tls-verify"), authority) {
         (true, Some(_)) => Err(Error::InsecureWithAuthority),
         (true, None) => Ok(Trust::Anything),
@@ -186,20 +208,27 @@ fn trust(cluster: &Entry, flags: &Flags) -> Result<Trust, Error> {
     }
 }
 
-fn client_certificate(user: &Entry) -> Result<Option<ClientPem>, Error> {
-    let chain = data_or_file(user, "client-certificate")?;
-    let key = data_or_file(user, "client-key")?;
+fn client_certificate(user_name: &str, user: &Entry) -> Result<Option<ClientPem>, Error> {
+    let chain = data_or_file(user_name, user, "client-certificate")?;
+    let key = data_or_file(user_name, user, "client-key")?;
     Ok(chain.zip(key).map(|(chain, key)| ClientPem { chain, key }))
 }
 
 /// `<field>-data` in base64 wins over the file of `<field>`.
-fn data_or_file(entry: &Entry, field: &str) -> Result<Option<Vec<u8>>, Error> {
+fn data_or_file(name: &str, entry: &Entry, field: &str) -> Result<Option<Vec<u8>>, Error> {
     let data_field = format!("{field}-data");
     if let Some(data) = set_text(entry, &data_field) {
         let packed: String = data.split_ascii_whitespace().collect();
         return STANDARD.decode(packed).map(Some).map_err(|_| Error::Base64 { field: data_field });
     }
-    entry.path(field).map(|path| open(&path)).transpose()
+    let what = if field == "client-certificate" { "client-cert" } else { field };
+    entry.path(field).map(|path| open_for(what, name, &path)).transpose()
+}
+
+fn open_for(what: &str, name: &str, path: &Path) -> Result<Vec<u8>, Error> {
+    let invalid =
+        |error| vec![format!("unable to read {what} {} for {name} due to {error}", path.display())];
+    open(path).map_err(|error| Error::Invalid(invalid(error)))
 }
 
 fn open(path: &Path) -> Result<Vec<u8>, Error> {

@@ -104,10 +104,7 @@ fn refusals() {
         ],
     );
     check("--user nope", expect![[r#"Error: auth info "nope" does not exist"#]]);
-    check(
-        "--user nofile",
-        expect!["Error: open DIR/nowhere.txt: No such file or directory (os error 2)"],
-    );
+    check("--user nofile", expect!["Error: open DIR/nowhere.txt: no such file or directory"]);
     check(
         "--user halfcert",
         expect![
@@ -119,6 +116,18 @@ fn refusals() {
         "--user basic --token x",
         expect![
             "Error: invalid configuration: more than one authentication method found for basic; found [token basicAuth], only one is allowed"
+        ],
+    );
+    check(
+        "--as-uid 7",
+        expect![
+            "Error: invalid configuration: requesting uid, groups or user-extra for token without impersonating a user"
+        ],
+    );
+    check(
+        "--certificate-authority /nope",
+        expect![
+            "Error: invalid configuration: unable to read certificate-authority /nope for c due to open /nope: no such file or directory"
         ],
     );
     check(

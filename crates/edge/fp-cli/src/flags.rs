@@ -109,7 +109,7 @@ const CONNECTION: &[Flag] = &[
     text("token", "bearer token"),
     text("username", "user name for basic authentication"),
     text("password", "password for basic authentication"),
-    text("as-uid", "accepted; takes effect only with an impersonated user"),
+    text("as-uid", "uid of the user that the kubeconfig impersonates"),
     text("certificate-authority", "file with the certificate authority of the server"),
     switch("insecure-skip-tls-verify", "do not verify the server's certificate"),
     text("tls-server-name", "name to verify the server's certificate against"),

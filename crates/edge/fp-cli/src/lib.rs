@@ -43,8 +43,9 @@ pub fn run(called: &str, args: &[String]) -> u8 {
         Ok(()) => 0,
         Err(error) => {
             let prefix = if plugin(called) == Some(Plugin::Kcp) { "error" } else { "Error" };
-            // Where standard error is gone there is nobody to tell.
-            let _ = writeln!(err, "{prefix}: {error}");
+            // One write, so that lines of programs that share a terminal stay whole. Where it is gone there is
+            // nobody to tell.
+            let _ = err.write_all(format!("{prefix}: {error}\n").as_bytes());
             1
         }
     }
