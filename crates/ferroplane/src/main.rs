@@ -27,7 +27,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
     let called = args.first().and_then(|a| a.rsplit('/').next()).unwrap_or("ferroplane").to_owned();
-    if called.starts_with("kubectl-") {
+    if fp_cli::is_plugin(&called) {
         return ExitCode::from(fp_cli::run(&called, &args[1..]));
     }
     let matches = command(&called).get_matches_from(args);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fp_base::ClusterName;
-use fp_informer::ObjectKey;
+use fp_informer::{Change, Entry, ObjectKey};
 use fp_kcp::api::{self, ApiBindingSpec, ApiBindingStatus, ApiExportSpec};
 use fp_kcp::names::{self, group, system};
 use fp_object::Object;
@@ -19,17 +19,13 @@ use crate::action;
 use crate::routes::{Controller, Keys, Route};
 use crate::world::{World, key};
 use conflict::Other;
-use plan::{Exported, Snapshot};
+use plan::{Binding, Exported, Snapshot};
 
 pub const CONTROLLER: Controller = Controller {
     name: "kcp-apibinding",
     routes: &[
-        Route { group: group::APIS, resource: "apibindings", keys: Keys::Own },
-        Route {
-            group: group::CORE,
-            resource: "logicalclusters",
-            keys: Keys::Lookup(unbound_in_cluster),
-        },
+        Route { group: group::APIS, resource: "apibindings", keys: Keys::Change(of_same_cluster) },
+        Route { group: group::CORE, resource: "logicalclusters", keys: Keys::Own },
         Route { group: group::APIS, resource: "apiexports", keys: Keys::Lookup(of_export) },
         Route { group: group::APIS, resource: "apiresourceschemas", keys: Keys::Lookup(unbound) },
         Route {
@@ -41,40 +37,39 @@ pub const CONTROLLER: Controller = Controller {
     make: |world| Arc::new(ApiBindings(world)),
 };
 
+/// A key is a cluster: its bindings share the LogicalCluster, in which they lock resources.
+fn of_cluster(cluster: &ClusterName) -> ObjectKey {
+    key(cluster, names::LOGICAL_CLUSTER)
+}
+
+fn of_same_cluster(change: &Change) -> Vec<ObjectKey> {
+    vec![of_cluster(&change.entry.key.cluster)]
+}
+
 fn bindings(world: &World) -> Arc<fp_informer::Table> {
     world.system(group::APIS, "apibindings")
 }
 
-/// The bindings of an export, by the label that admission keeps.
+/// The clusters that bind an export, by the label that admission keeps.
 fn of_export(world: &World, at: &ObjectKey) -> Vec<ObjectKey> {
     let label = fp_kcp::hash::export_label(&at.cluster, &at.name);
     let all = world.everywhere(&bindings(world));
-    all.iter()
-        .filter(|e| e.label(names::EXPORT_LABEL) == Some(&label))
-        .map(|e| e.key.clone())
-        .collect()
-}
-
-fn is_bound(object: &Object) -> bool {
-    object.text(&["status", "phase"]) == Some("Bound")
+    let binds = |e: &&Arc<Entry>| e.label(names::EXPORT_LABEL) == Some(&label);
+    all.iter().filter(binds).map(|e| of_cluster(&e.key.cluster)).collect()
 }
 
 /// A schema or a bound CRD only matters to bindings that still wait.
 fn unbound(world: &World, _: &ObjectKey) -> Vec<ObjectKey> {
     let all = world.everywhere(&bindings(world));
-    all.iter().filter(|e| !is_bound(&e.object())).map(|e| e.key.clone()).collect()
-}
-
-fn unbound_in_cluster(world: &World, at: &ObjectKey) -> Vec<ObjectKey> {
-    let all = world.in_cluster(&bindings(world), &at.cluster);
-    all.iter().filter(|e| !is_bound(&e.object())).map(|e| e.key.clone()).collect()
+    let waits = |e: &&Arc<Entry>| e.object().text(&["status", "phase"]) != Some("Bound");
+    all.iter().filter(waits).map(|e| of_cluster(&e.key.cluster)).collect()
 }
 
 fn of_crd(world: &World, at: &ObjectKey) -> Vec<ObjectKey> {
     if at.cluster == ClusterName::system(system::BOUND_CRDS) {
         unbound(world, at)
     } else {
-        unbound_in_cluster(world, at)
+        vec![of_cluster(&at.cluster)]
     }
 }
 
@@ -97,28 +92,31 @@ impl ApiBindings {
         spec.resources.iter().map(found).collect()
     }
 
-    /// The CRDs of a cluster, and what its other bindings bring.
-    fn others(&self, at: &ObjectKey) -> Vec<Other> {
+    /// The CRDs of a cluster, and what its bindings bring.
+    fn definitions(&self, cluster: &ClusterName, bindings: &[Object]) -> Vec<Other> {
         let crds = self.0.builtin(group::APIEXTENSIONS, "customresourcedefinitions");
-        let own = self.0.in_cluster(&crds, &at.cluster);
+        let own = self.0.in_cluster(&crds, cluster);
         let mut out: Vec<Other> =
             own.iter().map(|e| Other { crd: e.object(), binding: None }).collect();
-        for binding in self.0.in_cluster(&bindings(&self.0), &at.cluster) {
-            if binding.key == *at {
-                continue;
-            }
-            let object = binding.object();
-            let spec: ApiBindingSpec = api::part(&object, "spec");
-            let status: ApiBindingStatus = api::part(&object, "status");
+        for binding in bindings {
+            let spec: ApiBindingSpec = api::part(binding, "spec");
+            let status: ApiBindingStatus = api::part(binding, "status");
             let export = spec.reference.export.unwrap_or_default();
             for bound in status.bound_resources {
                 if let Some(crd) = bound_crd(&self.0, &bound.schema.uid) {
-                    let by = (object.name().to_owned(), export.path.clone(), export.name.clone());
+                    let by = (binding.name().to_owned(), export.path.clone(), export.name.clone());
                     out.push(Other { crd, binding: Some(by) });
                 }
             }
         }
         out
+    }
+
+    fn export(&self, cluster: &ClusterName, binding: &Object) -> Option<(ClusterName, Object)> {
+        let spec: ApiBindingSpec = api::part(binding, "spec");
+        let reference = spec.reference.export?;
+        let path = if reference.path.is_empty() { cluster.as_str() } else { &reference.path };
+        self.0.resolve(path).zip(self.0.export(path, &reference.name))
     }
 }
 
@@ -134,22 +132,32 @@ impl Reconciler for ApiBindings {
 
     async fn reconcile(&self, at: &ObjectKey) -> Result<Next, Error> {
         let world = &self.0;
-        let Some(entry) = bindings(world).get(at) else { return Ok(Next::Done) };
-        let binding = entry.object();
-        let spec: ApiBindingSpec = api::part(&binding, "spec");
-        let reference = spec.reference.export.unwrap_or_default();
-        let path = if reference.path.is_empty() { at.cluster.as_str() } else { &reference.path };
-        let export_cluster = world.resolve(path);
-        let export = export_cluster.as_ref().zip(world.export(path, &reference.name));
-        let exported = export.as_ref().map(|(c, e)| self.exported(c, e)).unwrap_or_default();
+        let entries = world.in_cluster(&bindings(world), &at.cluster);
+        if entries.is_empty() {
+            return Ok(Next::Done);
+        }
+        let objects: Vec<Object> = entries.iter().map(|e| e.object()).collect();
+        let others = self.definitions(&at.cluster, &objects);
+        let exports: Vec<_> = objects.iter().map(|o| self.export(&at.cluster, o)).collect();
+        let exported: Vec<Vec<Exported>> = exports
+            .iter()
+            .map(|e| e.as_ref().map(|(c, e)| self.exported(c, e)).unwrap_or_default())
+            .collect();
+        let bindings: Vec<Binding<'_>> = objects
+            .iter()
+            .zip(exports.iter().zip(&exported))
+            .map(|(object, (export, exported))| Binding {
+                object,
+                export: export.as_ref().map(|(c, e)| (c, e)),
+                exported,
+                others: &others,
+            })
+            .collect();
         let logical_cluster = world.logical_cluster(&at.cluster);
         let snapshot = Snapshot {
-            binding: &binding,
-            cluster: at.cluster.clone(),
-            export: export.as_ref().map(|(c, e)| (*c, e)),
-            exported: &exported,
+            cluster: &at.cluster,
             logical_cluster: logical_cluster.as_ref(),
-            others: &self.others(at),
+            bindings: &bindings,
             now: &time::now(),
         };
         Ok(action::run(world, plan::plan(&snapshot)).await?)

@@ -29,47 +29,80 @@ pub struct Exported {
     pub crd: Option<Object>,
 }
 
-/// Everything a pass looks at.
-pub struct Snapshot<'a> {
-    pub binding: &'a Object,
-    pub cluster: ClusterName,
+/// One binding and what it refers to.
+pub struct Binding<'a> {
+    pub object: &'a Object,
     /// The export and its cluster.
     pub export: Option<(&'a ClusterName, &'a Object)>,
     pub exported: &'a [Exported],
-    pub logical_cluster: Option<&'a Object>,
     /// The other definitions of the cluster: its CRDs, and bound CRDs with their bindings.
     pub others: &'a [conflict::Other],
+}
+
+/// Everything a pass looks at: the bindings of one cluster, which share its LogicalCluster.
+pub struct Snapshot<'a> {
+    pub cluster: &'a ClusterName,
+    pub logical_cluster: Option<&'a Object>,
+    pub bindings: &'a [Binding<'a>],
     pub now: &'a str,
 }
 
+/// One write of the LogicalCluster for all bindings, then one of each binding that changes.
 pub fn plan(s: &Snapshot<'_>) -> Plan {
-    if s.binding.is_deleting() {
-        return Plan::none();
+    let mut shared = Shared { locked: s.logical_cluster.cloned(), first: Vec::new() };
+    let mut updates = Vec::new();
+    for binding in s.bindings.iter().filter(|b| !b.object.is_deleting()) {
+        let new = Pass { s, b: binding, new: binding.object.clone(), shared: &mut shared }.run();
+        updates.extend(action::update(
+            cluster_scoped(s.cluster, gvr::api_bindings()),
+            binding.object,
+            new,
+        ));
     }
-    let mut pass = Pass { s, new: s.binding.clone(), first: Vec::new() };
-    if s.binding.text(&["status", "phase"]).unwrap_or("").is_empty() {
-        pass.new.map_mut(&["status"]).insert("phase".into(), "Binding".into());
-        pass.initial(
-            "WaitingForEstablished",
-            "Info",
-            "Waiting for API(s) to be established".into(),
-        );
+    if let (Some(old), Some(new)) = (s.logical_cluster, shared.locked) {
+        shared.first.extend(action::update(
+            cluster_scoped(s.cluster, gvr::logical_clusters()),
+            old,
+            new,
+        ));
     }
-    pass.claims();
-    pass.bind();
-    conditions::set_summary(&mut pass.new, s.now, Some(&[condition::INITIAL_BINDING_COMPLETED]));
-    let at = cluster_scoped(&s.cluster, gvr::api_bindings());
-    let update = action::update(at, s.binding, pass.new);
-    Plan::none().then(pass.first).then(update.into_iter().collect())
+    Plan::none().then(shared.first).then(updates)
+}
+
+/// What the bindings of a cluster make together.
+struct Shared {
+    /// The LogicalCluster with the locks taken so far.
+    locked: Option<Object>,
+    first: Vec<Action>,
 }
 
 struct Pass<'a, 'b> {
     s: &'a Snapshot<'b>,
+    b: &'a Binding<'b>,
     new: Object,
-    first: Vec<Action>,
+    shared: &'a mut Shared,
 }
 
 impl Pass<'_, '_> {
+    fn run(mut self) -> Object {
+        if self.b.object.text(&["status", "phase"]).unwrap_or("").is_empty() {
+            self.new.map_mut(&["status"]).insert("phase".into(), "Binding".into());
+            self.initial(
+                "WaitingForEstablished",
+                "Info",
+                "Waiting for API(s) to be established".into(),
+            );
+        }
+        self.claims();
+        self.bind();
+        conditions::set_summary(
+            &mut self.new,
+            self.s.now,
+            Some(&[condition::INITIAL_BINDING_COMPLETED]),
+        );
+        self.new
+    }
+
     fn set(&mut self, condition: Condition) {
         conditions::set(&mut self.new, self.s.now, condition);
     }
@@ -103,7 +136,7 @@ impl Pass<'_, '_> {
     /// Claims are recorded; labelling what they select comes with the exports issue, so a binding
     /// that has accepted one says that it is not applied.
     fn claims(&mut self) {
-        let spec: api::ApiBindingSpec = api::part(self.s.binding, "spec");
+        let spec: api::ApiBindingSpec = api::part(self.b.object, "spec");
         self.set(Condition::new_true(condition::PERMISSION_CLAIMS_VALID));
         if spec.permission_claims.iter().any(|c| c.state == "Accepted") {
             let why = "permission claims are not served by this version of Ferroplane";
@@ -119,7 +152,7 @@ impl Pass<'_, '_> {
     }
 
     fn bind(&mut self) {
-        let spec: api::ApiBindingSpec = api::part(self.s.binding, "spec");
+        let spec: api::ApiBindingSpec = api::part(self.b.object, "spec");
         let Some(reference) = spec.reference.export else {
             return self.export_invalid(
                 "APIExportInvalidReference",
@@ -129,7 +162,7 @@ impl Pass<'_, '_> {
         };
         let path =
             if reference.path.is_empty() { self.s.cluster.as_str() } else { &reference.path };
-        let Some((export_cluster, export)) = self.s.export else {
+        let Some((export_cluster, export)) = self.b.export else {
             let why = format!("APIExport {path}|{} not found", reference.name);
             return self.export_invalid("APIExportNotFound", "Error", why);
         };
@@ -148,7 +181,7 @@ impl Pass<'_, '_> {
         }
         let status = self.new.map_mut(&["status"]);
         status.insert("apiExportClusterName".into(), export_cluster.as_str().into());
-        if let Some(missing) = self.s.exported.iter().find(|e| e.schema.is_none()) {
+        if let Some(missing) = self.b.exported.iter().find(|e| e.schema.is_none()) {
             let why = format!(
                 "Invalid APIExport. Please contact the APIExport owner to resolve: APIResourceSchema {:?} not found",
                 missing.schema_name
@@ -156,12 +189,12 @@ impl Pass<'_, '_> {
             return self.export_invalid("InternalError", "Error", why);
         }
         let Some(skipped) = self.lock() else { return };
-        self.resources(export_cluster, identity, &skipped);
+        self.resources(identity, &skipped);
     }
 
     /// Takes the resources in the LogicalCluster; answers who holds those that others have.
     fn lock(&mut self) -> Option<BTreeMap<String, ResourceLock>> {
-        let Some(logical_cluster) = self.s.logical_cluster else {
+        let Some(logical_cluster) = &self.shared.locked else {
             let why = "Unable to bind APIs: logicalclusters.core.kcp.io \"cluster\" not found";
             self.not_up_to_date("LogicalClusterNotFound", "Error", why.into());
             return None;
@@ -177,10 +210,10 @@ impl Pass<'_, '_> {
             }
         };
         let own =
-            ResourceLock { binding: self.s.binding.name().to_owned(), ..ResourceLock::default() };
-        let crds: Vec<&str> = self.s.others.iter().filter_map(conflict::Other::own_crd).collect();
+            ResourceLock { binding: self.b.object.name().to_owned(), ..ResourceLock::default() };
+        let crds: Vec<&str> = self.b.others.iter().filter_map(conflict::Other::own_crd).collect();
         let mut skipped = BTreeMap::new();
-        for gr in self.s.exported.iter().filter_map(group_resource) {
+        for gr in self.b.exported.iter().filter_map(group_resource) {
             match locks.get(&gr) {
                 Some(lock) if *lock != own && !expired(lock, &gr, &crds, self.s.now) => {
                     skipped.insert(gr, lock.clone());
@@ -189,30 +222,22 @@ impl Pass<'_, '_> {
             }
         }
         let text = serde_json::to_string(&locks).expect("locks are plain data");
-        if logical_cluster.annotation(names::RESOURCE_BINDINGS) != Some(&text) {
-            let mut new = logical_cluster.clone();
-            new.set_annotation(names::RESOURCE_BINDINGS, &text);
-            let at = cluster_scoped(&self.s.cluster, gvr::logical_clusters());
-            self.first.extend(action::update(at, logical_cluster, new));
+        if let Some(logical_cluster) = &mut self.shared.locked {
+            logical_cluster.set_annotation(names::RESOURCE_BINDINGS, &text);
         }
         Some(skipped)
     }
 
-    fn resources(
-        &mut self,
-        export_cluster: &ClusterName,
-        identity: &str,
-        skipped: &BTreeMap<String, ResourceLock>,
-    ) {
+    fn resources(&mut self, identity: &str, skipped: &BTreeMap<String, ResourceLock>) {
         let mut waiting = Vec::new();
-        for exported in self.s.exported {
+        for exported in self.b.exported {
             let (Some(schema), Some(gr)) = (&exported.schema, group_resource(exported)) else {
                 continue;
             };
             if skipped.contains_key(&gr) {
                 continue;
             }
-            if let Some(why) = conflict::check(self.s.binding.name(), schema, self.s.others) {
+            if let Some(why) = conflict::check(self.b.object.name(), schema, self.b.others) {
                 self.not_up_to_date(
                     "NamingConflicts",
                     "Error",
@@ -222,13 +247,13 @@ impl Pass<'_, '_> {
             }
             match &exported.crd {
                 None => {
-                    let Some(crd) = bound_crd(schema, export_cluster) else {
+                    let Ok(crd) = fp_kcp::bound::crd(schema) else {
                         let why =
                             "Invalid APIExport. Please contact the APIExport owner to resolve";
                         return self.export_invalid("InternalError", "Error", why.into());
                     };
                     let at = cluster_scoped(&ClusterName::system(system::BOUND_CRDS), gvr::crds());
-                    self.first.push(Action::Create { at, object: crd });
+                    self.shared.first.push(Action::Create { at, object: crd });
                     waiting.push(exported.schema_name.clone());
                 }
                 Some(crd) if !is_established(crd) => waiting.push(exported.schema_name.clone()),
@@ -319,54 +344,4 @@ fn is_established(crd: &Object) -> bool {
     let is =
         |kind: &str| list.into_iter().flatten().any(|c| c["type"] == kind && c["status"] == "True");
     is("Established") && !is("Terminating")
-}
-
-/// The CRD of `system:bound-crds` for a schema. `None` for several versions without a conversion.
-pub fn bound_crd(schema: &Object, schema_cluster: &ClusterName) -> Option<Object> {
-    let spec = schema.get("spec")?.as_object()?;
-    let versions = spec.get("versions")?.as_array()?;
-    let version = |v: &Value| {
-        let mut out = v.as_object()?.clone();
-        let schema = out.remove("schema")?;
-        out.insert("schema".into(), json!({"openAPIV3Schema": schema}));
-        Some(Value::Object(out))
-    };
-    let mut new = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": schema.uid()},
-        "spec": {
-            "group": spec.get("group").cloned().unwrap_or_else(|| "".into()),
-            "names": spec.get("names")?,
-            "scope": spec.get("scope")?,
-            "versions": versions.iter().map(version).collect::<Option<Vec<_>>>()?,
-        },
-    });
-    if versions.len() > 1 {
-        new["spec"]["conversion"] = conversion(spec.get("conversion")?);
-    }
-    let mut new = new.as_object().cloned()?;
-    new.set_annotation(names::BOUND_CRD, "");
-    new.set_annotation(names::SCHEMA_CLUSTER, schema_cluster.as_str());
-    new.set_annotation(names::SCHEMA_NAME, schema.name());
-    if let Some(approved) = schema.annotation(names::API_APPROVED) {
-        new.set_annotation(names::API_APPROVED, approved);
-    }
-    if spec.get("nameValidation").and_then(Value::as_str) == Some("PathSegmentName") {
-        new.set_annotation(names::VALIDATE_NAME, "path-segment");
-    }
-    Some(new)
-}
-
-fn conversion(given: &Value) -> Value {
-    match given["strategy"].as_str() {
-        Some("Webhook") => {
-            let webhook = &given["webhook"];
-            json!({"strategy": "Webhook", "webhook": {
-                "conversionReviewVersions": webhook["conversionReviewVersions"],
-                "clientConfig": webhook["clientConfig"],
-            }})
-        }
-        strategy => json!({"strategy": strategy}),
-    }
 }
