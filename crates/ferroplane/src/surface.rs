@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use fp_admission::Chain;
 use fp_admission::namespace::{Namespace, ReadNamespace};
+use fp_admission::rbac_escalation::{RbacEscalation, RoleRules};
 use fp_auth::Authorizer;
+use fp_auth::rbac::Rbac;
 use fp_auth::union::{AllowGroups, AllowPaths, Union};
 use fp_base::{ClusterName, Gr};
 use fp_informer::Informer;
@@ -39,11 +41,14 @@ pub fn wire(
         namespace: read_namespace(Content(informer)),
         authorizer: authorizer.clone(),
     };
+    let mut plugins = admission::plugins(&readers);
+    let role_rules = role_rules(indexes.rbac.clone());
+    plugins.push(Arc::new(RbacEscalation { authorizer: authorizer.clone(), role_rules }));
     Surface {
         directory: indexes.paths.clone(),
         resolver: indexes.tiers.clone(),
         authorizer,
-        admission: Chain(admission::plugins(&readers)),
+        admission: Chain(plugins),
         backend,
     }
 }
@@ -61,5 +66,18 @@ fn read_namespace(content: Content) -> ReadNamespace {
                 Some(_) => Namespace::Active,
             })
         })
+    })
+}
+
+/// The rules of the role that a binding refers to, as its cluster sees them: its own roles and, as
+/// kcp has it, the ClusterRoles of `system:admin`.
+fn role_rules(rbac: Arc<Rbac>) -> RoleRules {
+    let admin = ClusterName::system("admin");
+    Arc::new(move |role| {
+        let found = match role.kind {
+            "ClusterRole" => rbac.cluster_role(&[role.cluster, &admin], role.name),
+            _ => rbac.role(role.cluster, role.namespace, role.name),
+        };
+        found.map(|rules| rules.to_vec())
     })
 }

@@ -146,23 +146,6 @@ pub trait Backend: Send + Sync + 'static {
         object: &Object,
         guards: &[Guard],
     ) -> Result<Arc<Entry>, Error>;
-    /// Creates those objects (in the storage version) that do not exist. Returns an entry for each,
-    /// made now or found. A backend that can makes few commits of it.
-    async fn create_missing(
-        &self,
-        objects: &[(Arc<ResourceInfo>, ObjectKey, Object)],
-    ) -> Result<Vec<Arc<Entry>>, Error> {
-        let mut entries = Vec::with_capacity(objects.len());
-        for (info, key, object) in objects {
-            entries.push(match self.create(info, key, object, &[]).await {
-                Err(Error::Exists) => {
-                    self.get(info, key, Freshness::Newest).await?.ok_or(Error::NotFound)?
-                }
-                made => made?,
-            });
-        }
-        Ok(entries)
-    }
     async fn update(
         &self,
         info: &Arc<ResourceInfo>,

@@ -138,13 +138,6 @@ impl Backend for StoreBackend {
         write::put(&self.shared, info, key, None, object, guards).await
     }
 
-    async fn create_missing(
-        &self,
-        objects: &[(Arc<ResourceInfo>, ObjectKey, Object)],
-    ) -> Result<Vec<Arc<Entry>>, Error> {
-        self.create_many(objects).await
-    }
-
     async fn update(
         &self,
         info: &Arc<ResourceInfo>,

@@ -52,7 +52,7 @@ pub async fn run(write: &mut Write<'_>, object: Object) -> Result<Stored, Status
 }
 
 /// What comes before the name is final: the server's own fields go, admission changes.
-pub async fn begin(write: &mut Write<'_>, mut object: Object) -> Result<Object, Status> {
+async fn begin(write: &mut Write<'_>, mut object: Object) -> Result<Object, Status> {
     let info = write.target.info;
     if let Some(part) = info.strategy.and_then(|s| s.create_not_built) {
         return Err(Status::not_implemented(part));
@@ -82,7 +82,7 @@ fn named(mut object: Object) -> Object {
 }
 
 /// What comes once the name is final, up to storing: identity, validation, admission's say.
-pub async fn prepare(write: &mut Write<'_>, mut object: Object) -> Result<Object, Status> {
+async fn prepare(write: &mut Write<'_>, mut object: Object) -> Result<Object, Status> {
     object.set_meta("creationTimestamp", time::now());
     object.set_meta("uid", uid::new());
     write.prepare_create(&mut object);

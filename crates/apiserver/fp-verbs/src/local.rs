@@ -9,7 +9,7 @@ use fp_auth::User;
 use fp_base::{ClusterName, ClusterScope, Gvr};
 use fp_informer::Entry;
 use fp_object::meta::Meta;
-use fp_object::status::{About, Status};
+use fp_object::status::Status;
 use fp_object::{Object, Value};
 use fp_registry::{Freshness, Guard, ListQuery};
 use fp_schema::{ResourceInfo, Sub, VersionInfo};
@@ -121,29 +121,6 @@ impl LocalClient {
         settle(&info, write.target.version, &mut object)?;
         let stored = create::run(&mut write, object).await?;
         content(&write, stored)
-    }
-
-    /// Creates those that do not exist, in few commits; the others stay as they are. Returns an
-    /// entry for each, made now or found, in the stored version. Guards do not apply.
-    pub async fn create_missing(
-        &self,
-        objects: Vec<(ClusterName, Gvr, Object)>,
-    ) -> Result<Vec<Arc<Entry>>, Status> {
-        let mut prepared = Vec::with_capacity(objects.len());
-        for (cluster, gvr, mut object) in objects {
-            let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
-            let at = At { cluster: &cluster, gvr: &gvr, namespace: &namespace, name: &name };
-            let scope = ClusterScope::One(cluster.clone());
-            let info = self.resolve(&scope, &gvr)?;
-            let mut write = self.write(&scope, &info, at, Sub::Main)?;
-            settle(&info, write.target.version, &mut object)?;
-            let object = create::begin(&mut write, object).await?;
-            let object = create::prepare(&mut write, object).await?;
-            let (key, object) = (write.key(&name), write.to_storage(object)?);
-            prepared.push((info, key, object));
-        }
-        let made = self.surface.backend.create_missing(&prepared).await;
-        made.map_err(|e| from_registry(&e, About { group: "", resource: "objects", name: "" }))
     }
 
     /// Replaces the object; its resourceVersion decides as for any client.

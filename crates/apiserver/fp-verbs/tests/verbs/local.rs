@@ -67,29 +67,3 @@ async fn a_writer_whose_epoch_is_over_writes_nothing() {
     expect![[r#"Operation cannot be fulfilled on configmaps "b": the writer's epoch is over"#]]
         .assert_eq(&refused.message);
 }
-
-#[tokio::test]
-async fn only_what_is_missing_is_created() {
-    let server = Server::start().await;
-    let (client, root) = (server.client(), ClusterName::root());
-    let gvr = Gvr::new("", "v1", "configmaps");
-    let make = |name: &str| {
-        let body = json!({ "metadata": { "name": name, "namespace": "default" } });
-        (root.clone(), gvr.clone(), object(body))
-    };
-    let revisions = |entries: Vec<std::sync::Arc<fp_informer::Entry>>| {
-        entries
-            .iter()
-            .map(|e| format!("{}@{}", e.key.name, e.revision))
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let first = client.create_missing(vec![make("a"), make("b")]).await.expect("create");
-    let second = client.create_missing(vec![make("b"), make("c")]).await.expect("create");
-    let wrong = client.create_missing(vec![make("A")]).await.expect_err("no name");
-    expect![[r#"
-        a@1 b@2
-        b@2 c@3
-        422"#]]
-    .assert_eq(&format!("{}\n{}\n{}", revisions(first), revisions(second), wrong.code));
-}
