@@ -346,20 +346,10 @@ fn subresources<'a>(info: &'a ResourceInfo, version: &'a VersionInfo) -> Vec<Sub
 /// The hash by which clients tell that a resource is stored in another version. kcp's fork puts
 /// the CRD's cluster first and writes a CRD's version twice.
 fn storage_version_hash(info: &ResourceInfo, scope: &ClusterScope) -> Option<String> {
-    if info.strategy.is_some_and(|s| s.virtual_only) {
-        return None;
-    }
     let (group, kind) = (&info.gr.group, &info.kind);
     let version = &info.storage_version().name;
     let cluster = match (&info.origin, scope) {
-        (Origin::Builtin, _) => {
-            // Stored in another version than any that is served.
-            return Some(hash(&match (&**group, &*info.gr.resource) {
-                ("events.k8s.io", "events") => "//v1/Event".to_owned(),
-                ("apiextensions.k8s.io", _) => format!("/{group}/v1beta1/{kind}"),
-                _ => format!("/{group}/{version}/{kind}"),
-            }));
-        }
+        (Origin::Builtin, _) => return fp_builtin::storage_version_hash(info),
         (Origin::System { .. }, _) => "system:system-crds",
         (Origin::Bound { .. }, _) => "system:bound-crds",
         (Origin::Crd { .. }, ClusterScope::One(name)) => name.as_str(),
@@ -466,4 +456,63 @@ struct ApiResource<'a> {
     categories: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     storage_version_hash: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use fp_base::ClusterName;
+    use fp_object::Value;
+
+    use super::*;
+
+    /// What Go kcp lists, one resource a line.
+    #[test]
+    fn builtins_are_listed_as_kcp_does() {
+        let scope = ClusterScope::One(ClusterName::root());
+        let view = View { infos: fp_builtin::resources().to_vec(), scope: &scope };
+        let mut out = String::new();
+        for group in view.groups() {
+            assert!(group.builtin);
+            let body = view.resources(group.name, group.versions[0]).unwrap();
+            let list: Value = serde_json::from_slice(&body).unwrap();
+            let text = |v: &Value| match v.as_str() {
+                None | Some("") => "-".to_owned(),
+                Some(text) => text.to_owned(),
+            };
+            let words = |v: &Value| {
+                let list: Vec<_> = v.as_array().into_iter().flatten().map(&text).collect();
+                if list.is_empty() { "-".to_owned() } else { list.join(" ") }
+            };
+            let (gv, api_version) = (text(&list["groupVersion"]), text(&list["apiVersion"]));
+            writeln!(out, "{gv} apiVersion={api_version}").unwrap();
+            for r in list["resources"].as_array().unwrap() {
+                let scope = if r["namespaced"] == true { "namespaced" } else { "cluster" };
+                let other = match r["group"].as_str() {
+                    Some(group) => format!(" {group}/{}", text(&r["version"])),
+                    None => String::new(),
+                };
+                let (short, categories) = (words(&r["shortNames"]), words(&r["categories"]));
+                writeln!(
+                    out,
+                    "  {} {} {scope}{other} {} [{}] short={short} categories={categories} hash={}",
+                    text(&r["name"]),
+                    text(&r["kind"]),
+                    text(&r["singularName"]),
+                    words(&r["verbs"]),
+                    text(&r["storageVersionHash"]),
+                )
+                .unwrap();
+            }
+        }
+        expect_test::expect_file!["discovery_builtins.txt"].assert_eq(&out);
+    }
+
+    #[test]
+    fn a_system_crd_hash_is_kcps() {
+        // The hash that Go kcp gives apis.kcp.io/v1alpha2 APIExport.
+        let got = hash("system:system-crds/apis.kcp.io/v1alpha2/v1alpha2/APIExport");
+        assert_eq!(got, "NKCfL4yZ0MU=");
+    }
 }

@@ -167,8 +167,10 @@ impl Clause<'_> {
             _ => return None,
         };
         let format = formats[0];
-        if self.get("stream").is_some_and(|s| !s.is_empty() && !(offer.watch && s == "watch")) {
-            return None;
+        match self.get("stream") {
+            None | Some("") => {}
+            Some("watch") if offer.watch => {}
+            Some(_) => return None,
         }
         if self.get("sv").is_some_and(|sv| !sv.is_empty()) {
             return None;

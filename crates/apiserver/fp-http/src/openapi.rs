@@ -95,7 +95,9 @@ fn set(request: &PathRequest<'_>, scope: &ClusterScope) -> Arc<Set> {
     let mut documents: Vec<(String, Document)> = gvs
         .iter()
         .map(|gv| {
-            let document = openapi::document(gv, &infos, &|_| None);
+            let document = openapi::document(gv, &infos, &|name| {
+                fp_builtin::openapi::component(name).cloned()
+            });
             (openapi::path_of(gv), server.openapi.share(json::to_vec(&document)))
         })
         .collect();

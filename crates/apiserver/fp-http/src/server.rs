@@ -51,6 +51,7 @@ pub struct Server {
     pub(crate) discovery: discovery::Cache,
     pub(crate) openapi: openapi::Cache,
     ids: Ids,
+    deadline: Duration,
     /// `/readyz` fails from now on.
     draining: watch::Sender<bool>,
     /// Every watch ends.
@@ -74,6 +75,7 @@ impl Server {
             discovery: discovery::Cache::default(),
             openapi: openapi::Cache::default(),
             ids: Ids::new(),
+            deadline: DEADLINE,
             draining,
             leaving: watch::channel(false).0,
         })
@@ -111,7 +113,7 @@ impl Server {
         let audit_id = request.headers().get(answer::AUDIT_ID).cloned();
         let mut verb = metrics::Verb::Other;
         let work = AssertUnwindSafe(self.respond(request, &peer, &mut verb)).catch_unwind();
-        let outcome = match tokio::time::timeout(DEADLINE, work).await {
+        let outcome = match tokio::time::timeout(self.deadline, work).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_panic)) => {
                 // The panic hook has printed where; the process goes on.
