@@ -345,3 +345,7 @@ fn is_established(crd: &Object) -> bool {
         |kind: &str| list.into_iter().flatten().any(|c| c["type"] == kind && c["status"] == "True");
     is("Established") && !is("Terminating")
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

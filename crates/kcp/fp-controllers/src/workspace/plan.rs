@@ -357,3 +357,7 @@ fn end(s: &Snapshot<'_>, spec: &WorkspaceSpec, new: &mut Object, plan: Plan) -> 
         }
     }
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;
