@@ -7,8 +7,8 @@ use fp_builtin::tables::meta;
 use fp_object::status::Status;
 use fp_object::{Value, proto};
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY,
-    WARNING, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, RETRY_AFTER,
+    USER_AGENT, VARY, WARNING, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
@@ -114,6 +114,33 @@ pub fn warn(headers: &mut HeaderMap, warnings: &[String]) {
         if left == 0 {
             return;
         }
+    }
+}
+
+/// Indents a JSON answer for a reader: `?pretty=1`, or a tool that people type
+/// (`negotiation.isPrettyPrint`).
+pub fn prettify(response: &mut Response<Body>, request: &HeaderMap, query: Option<&str>) {
+    let Body::Whole(Some(bytes)) = response.body() else { return };
+    if response.headers().get(CONTENT_TYPE).is_none_or(|t| t != JSON) {
+        return;
+    }
+    let asked = query.filter(|q| q.contains("pretty")).and_then(|q| {
+        let pairs = fp_base::url::query_pairs(q);
+        let (_, value) = pairs.into_iter().find(|(k, v)| k == "pretty" && !v.is_empty())?;
+        Some(matches!(value.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True"))
+    });
+    let typed = || {
+        let agent = request.get(USER_AGENT).map_or(&b""[..], HeaderValue::as_bytes);
+        [&b"curl"[..], b"Wget", b"Mozilla/5.0"].iter().any(|tool| agent.starts_with(tool))
+    };
+    if !asked.unwrap_or_else(typed) {
+        return;
+    }
+    if let Ok(value) = serde_json::from_slice::<Value>(bytes)
+        && let Ok(mut text) = serde_json::to_vec_pretty(&value)
+    {
+        text.push(b'\n');
+        *response.body_mut() = Body::from(Bytes::from(text));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One function answers every request, [`Server::handle`]: the target is parsed and its cluster
 //! found; the caller is authenticated, perhaps impersonating; authorization speaks; only then the
-//! answer is given, a hidden one included (see [`place`]).
+//! answer is given, a hidden one included (see `place`).
 //!
 //! Invariants: no route but health answers an unauthenticated caller; no redirect is ever sent;
 //! an entry's bytes are not parsed to be sent as JSON.

@@ -1,7 +1,8 @@
 //! `/openapi/v3`: an index of documents, each with a hash of its content in its URL, so that
 //! clients need not read again what has not changed.
 //!
-//! Kept per cluster and fingerprint, built when first asked for.
+//! A document is kept by what it is made of, so that all clusters that serve the same resources
+//! share it; an index is kept per cluster and fingerprint. Both are built when first asked for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use fp_base::{ClusterScope, Gv};
 use fp_object::json;
 use fp_object::status::Status;
-use fp_schema::openapi;
+use fp_schema::{ResourceInfo, openapi};
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Response, StatusCode};
 use parking_lot::Mutex;
@@ -39,11 +40,19 @@ struct Document {
     hash: Arc<str>,
 }
 
+/// What a document is made of: a group-version and the content of its resources.
+type Key = (Gv, Box<[u64]>);
+
 #[derive(Default)]
 pub struct Cache {
-    sets: Mutex<HashMap<ClusterScope, Arc<Set>>>,
-    /// One copy of each document, whichever clusters serve it.
-    bodies: Mutex<HashMap<Arc<str>, Bytes>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    sets: HashMap<ClusterScope, Arc<Set>>,
+    documents: HashMap<Key, Document>,
+    n_bytes: usize,
 }
 
 /// Answers `/openapi/v3` (the index) or a document below it.
@@ -76,7 +85,7 @@ pub fn answer(request: &PathRequest<'_>, path: &str) -> Result<Response<Body>, S
 fn set(request: &PathRequest<'_>, scope: &ClusterScope) -> Arc<Set> {
     let server = request.server;
     let fingerprint = server.surface.resolver.fingerprint(scope);
-    if let Some(set) = server.openapi.sets.lock().get(scope)
+    if let Some(set) = server.openapi.kept.lock().sets.get(scope)
         && set.fingerprint == fingerprint
     {
         return set.clone();
@@ -92,39 +101,45 @@ fn set(request: &PathRequest<'_>, scope: &ClusterScope) -> Arc<Set> {
             }
         }
     }
-    let mut documents: Vec<(String, Document)> = gvs
-        .iter()
-        .map(|gv| {
-            let document = openapi::document(gv, &infos, &|name| {
-                fp_builtin::openapi::component(name).cloned()
-            });
-            (openapi::path_of(gv), server.openapi.share(json::to_vec(&document)))
-        })
-        .collect();
+    let documents = gvs.into_iter().map(|gv| {
+        let path = openapi::path_of(&gv);
+        (path, server.openapi.document(gv, &infos))
+    });
+    let mut documents: Vec<(String, Document)> = documents.collect();
     documents.sort_by(|(a, _), (b, _)| a.cmp(b));
     let index = openapi::index(documents.iter().map(|(path, d)| (path.as_str(), &*d.hash)));
     let set = Arc::new(Set { fingerprint, index: json::to_vec(&index).into(), documents });
-    server.openapi.keep(scope, set.clone());
+    server.openapi.kept.lock().keep(scope, set.clone());
     set
 }
 
 impl Cache {
-    fn share(&self, body: Vec<u8>) -> Document {
-        let hash: Arc<str> = openapi::hash(&body).into();
-        let mut bodies = self.bodies.lock();
-        let body = bodies.entry(hash.clone()).or_insert_with(|| body.into()).clone();
-        Document { body, hash }
+    fn document(&self, gv: Gv, infos: &[&ResourceInfo]) -> Document {
+        let of_gv = |i: &&&ResourceInfo| i.gr.group == gv.group && i.version(&gv.version).is_some();
+        let content = infos.iter().filter(of_gv).map(|i| i.content_hash).collect();
+        let key = (gv, content);
+        if let Some(document) = self.kept.lock().documents.get(&key) {
+            return document.clone();
+        }
+        let component = |name: &str| fp_builtin::openapi::component(name).cloned();
+        let body = json::to_vec(&openapi::document(&key.0, infos, &component));
+        let hash = openapi::hash(&body).into();
+        let document = Document { body: body.into(), hash };
+        let mut kept = self.kept.lock();
+        kept.n_bytes += document.body.len();
+        kept.documents.insert(key, document.clone());
+        document
     }
+}
 
-    fn keep(&self, scope: &ClusterScope, set: Arc<Set>) {
-        let mut sets = self.sets.lock();
-        sets.insert(scope.clone(), set);
-        let mut bodies = self.bodies.lock();
-        let indexes: usize = sets.values().map(|s| s.index.len()).sum();
-        let weight: usize = indexes + bodies.values().map(Bytes::len).sum::<usize>();
-        if weight > KEPT_BYTES_MAX {
-            sets.clear();
-            bodies.clear();
+impl Kept {
+    fn keep(&mut self, scope: &ClusterScope, set: Arc<Set>) {
+        self.n_bytes += set.index.len();
+        if let Some(before) = self.sets.insert(scope.clone(), set) {
+            self.n_bytes -= before.index.len();
+        }
+        if self.n_bytes > KEPT_BYTES_MAX {
+            *self = Self::default();
         }
     }
 }

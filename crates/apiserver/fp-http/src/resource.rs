@@ -17,7 +17,7 @@ use http::{HeaderMap, Response};
 
 use crate::body::{self, Body};
 use crate::negotiate::{self, Accepted, Format, Offer, Shape};
-use crate::server::{Server, timed_out};
+use crate::server::{Server, finish, timed_out};
 use crate::{answer, encode, metrics, table, watch};
 
 /// kcp's header of a SubjectAccessReview that skips what only concerns its own cluster; honoured
@@ -31,6 +31,8 @@ pub struct Call<'a> {
     pub scope: ClusterScope,
     pub path: ResourcePath,
     pub query: Query,
+    /// The query as it was sent.
+    pub raw_query: Option<&'a str>,
     pub method: Method,
     pub verb: Verb,
     pub headers: &'a HeaderMap,
@@ -101,7 +103,7 @@ impl Call<'_> {
             Ok(limit) => limit,
             Err(status) => return self.refused(status).await,
         };
-        let Self { server, user, scope, path, query, method, verb, headers, .. } = self;
+        let Self { server, user, scope, path, query, raw_query, method, verb, headers, .. } = self;
         let include = table::include(&query);
         let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
         let request = verbs::Request {
@@ -121,11 +123,12 @@ impl Call<'_> {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work).await.map_err(|_| timed_out())?,
         };
-        let response = encode_response(server, response, accepted, include?)?;
-        Ok(match verb {
-            Verb::Get | Verb::List => answer::compress(response, headers).await,
-            _ => response,
-        })
+        let mut response = encode_response(server, response, accepted, include?)?;
+        if matches!(verb, Verb::Get | Verb::List) {
+            return Ok(finish(response, headers, raw_query).await);
+        }
+        answer::prettify(&mut response, headers, raw_query);
+        Ok(response)
     }
 
     /// The form of the answer. Whether the resource has a protobuf form is asked only when the

@@ -170,6 +170,7 @@ impl Server {
             scope: place.scope.expect("matched above"),
             path,
             query,
+            raw_query: place.query.as_deref(),
             method,
             verb: call_verb,
             headers,
@@ -230,12 +231,13 @@ impl Server {
             return Err(method_not_allowed());
         }
         let request = paths::PathRequest { server: self, headers, place: &place };
-        match route {
+        let response = match route {
             Route::Discovery(found) => discovery::answer(&request, found),
             // A resource outside of every cluster: only masters come here.
             Route::Resource(_) => Err(Status::no_such_resource()),
             Route::NonResource => paths::answer(&request),
-        }
+        }?;
+        Ok(finish(response, headers, place.query.as_deref()).await)
     }
 
     async fn authorize_path(
@@ -270,6 +272,16 @@ impl Server {
         let verdict = self.surface.authorizer.authorize(&attributes).await;
         if verdict.allowed() { Ok(()) } else { Err(authorize::forbidden(&attributes, &verdict)) }
     }
+}
+
+/// What a whole answer gets on its way out: indentation for people, compression when it is large.
+pub async fn finish(
+    mut response: Response<Body>,
+    headers: &HeaderMap,
+    query: Option<&str>,
+) -> Response<Body> {
+    answer::prettify(&mut response, headers, query);
+    answer::compress(response, headers).await
 }
 
 /// What an inactive cluster still serves (`pkg/server/filters/inactivelogicalcluster.go`).

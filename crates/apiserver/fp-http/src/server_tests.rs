@@ -730,6 +730,41 @@ async fn discovery_documents() {
 }
 
 #[tokio::test]
+async fn openapi_documents() {
+    let world = world().await;
+    let get =
+        async |path: &str| world.send(&format!("GET /clusters/root:acme{path}\nas: alice")).await;
+    let index = get("/openapi/v3").await.json();
+    let url = index["paths"]["apis/home.example.dev/v1"]["serverRelativeURL"].as_str().unwrap();
+    let got = get(url).await;
+    assert_eq!(got.headers["cache-control"], "private, immutable, max-age=31536000");
+    let lamp = &got.json()["components"]["schemas"]["dev.example.home.v1.Lamp"];
+    assert_eq!(lamp["properties"]["spec"]["properties"]["watts"]["type"], "integer");
+    // A URL with an old hash gets the document as it is now, and no leave to keep it.
+    let old = get("/openapi/v3/apis/home.example.dev/v1?hash=00").await;
+    assert_eq!((old.code, &old.body), (200, &got.body));
+    assert_eq!(old.headers["cache-control"], "no-cache, private");
+    let etag = got.headers["etag"].to_str().unwrap();
+    let request = format!("GET /clusters/root:acme{url}\nas: alice\nif-none-match: {etag}");
+    assert_eq!(world.send(&request).await.code, 304);
+    assert_eq!(get("/openapi/v3/apis/nosuch/v1").await.code, 404);
+}
+
+#[tokio::test]
+async fn people_get_indented_json() {
+    let world = world().await;
+    world.create("desk", 40).await;
+    let get = async |query: &str, header: &str| {
+        let got = world.send(&format!("GET {LAMPS}/desk{query}\nas: alice\n{header}")).await;
+        got.body.starts_with(b"{\n  \"")
+    };
+    assert!(get("", "user-agent: curl/8").await);
+    assert!(get("?pretty=true", "user-agent: kubectl").await);
+    assert!(!get("?pretty=false", "user-agent: curl/8").await);
+    assert!(!get("", "user-agent: kubectl").await);
+}
+
+#[tokio::test]
 async fn other_paths() {
     let world = world().await;
     let check = async |request: &str, want: Expect| world.check(request, want).await;
