@@ -35,10 +35,24 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("fp-verbs", &["fp-store-sql", "hyper", "http", "fp-net"]),
     ("fp-http", &["fp-registry", "fp-store", "fp-store-sql", "fp-keyspace", "fp-informer"]),
     ("fp-runtime", &["fp-registry", "fp-store", "fp-store-sql", "fp-keyspace"]),
-    ("fp-controllers", &["fp-http", "fp-net", "fp-store", "fp-store-sql", "fp-keyspace", "fp-registry"]),
+    (
+        "fp-controllers",
+        &["fp-http", "fp-net", "fp-store", "fp-store-sql", "fp-keyspace", "fp-registry"],
+    ),
     (
         "fp-cli",
-        &["fp-net", "fp-store", "fp-store-sql", "fp-keyspace", "fp-informer", "fp-registry", "fp-auth", "fp-verbs", "fp-http", "fp-kcp"],
+        &[
+            "fp-net",
+            "fp-store",
+            "fp-store-sql",
+            "fp-keyspace",
+            "fp-informer",
+            "fp-registry",
+            "fp-auth",
+            "fp-verbs",
+            "fp-http",
+            "fp-kcp",
+        ],
     ),
     ("fp-base", &["tokio", "serde_json", "hyper"]),
 ];

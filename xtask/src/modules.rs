@@ -32,7 +32,8 @@ fn collect(root: &Path, folder: &Path, out: &mut Vec<Source>) -> Result<()> {
         if path.is_dir() && !path.ends_with("target") {
             collect(root, &path, out)?;
         } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
             out.push(Source { path: path.strip_prefix(root).unwrap_or(&path).to_owned(), text });
         }
     }

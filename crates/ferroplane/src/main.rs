@@ -5,6 +5,7 @@ mod admin;
 mod bootstrap;
 mod content;
 mod flags;
+mod gates;
 mod keys;
 mod logging;
 mod options;

@@ -5,41 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::flags::{Error, Given};
+use crate::gates;
 
-/// kcp's feature gates (`pkg/features`). None of those that add a feature is built yet.
-const GATES: &[&str] = &[
-    "WorkspaceMounts",
-    "CacheAPIs",
-    "EnableDeprecatedAPIExportVirtualWorkspacesUrls",
-    "WorkspaceAuthentication",
-    "LogicalClusterMigration",
-    "StorageVersionAPI",
-    "GlobalServiceAccount",
-    "APIResponseCompression",
-    "ConsistentListFromCache",
-    "ListFromCacheSnapshot",
-    "OpenAPIEnums",
-    "StreamingCollectionEncodingToJSON",
-    "StreamingCollectionEncodingToProtobuf",
-    "WatchList",
-    "LoggingBetaOptions",
-    "ContextualLogging",
-    "AllAlpha",
-    "AllBeta",
-];
-/// Gates of [`GATES`] whose feature is always on here.
-const GATES_ON: &[&str] = &[
-    "GlobalServiceAccount",
-    "APIResponseCompression",
-    "ConsistentListFromCache",
-    "ListFromCacheSnapshot",
-    "OpenAPIEnums",
-    "StreamingCollectionEncodingToJSON",
-    "StreamingCollectionEncodingToProtobuf",
-    "WatchList",
-    "LoggingBetaOptions",
-    "ContextualLogging",
-];
 const BATTERIES: &[&str] = &["admin", "metrics-viewer", "user", "workspace-types"];
 const BATTERIES_DEFAULT: &[&str] = &["admin", "workspace-types"];
 
@@ -101,7 +68,7 @@ impl Options {
     /// Checks the flags. The strings are warning lines.
     pub fn from_flags(given: &Given<'_>) -> Result<(Self, Vec<String>), Error> {
         let mut warnings = given.check_classes()?;
-        warnings.extend(feature_gates(&given.list("feature-gates").unwrap_or_default())?);
+        warnings.extend(gates::check(&given.list("feature-gates").unwrap_or_default())?);
         let root = match given.text("root-directory") {
             Some("") => None,
             Some(dir) => Some(PathBuf::from(dir)),
@@ -334,33 +301,6 @@ fn batteries(given: Option<&[String]>) -> Result<Vec<String>, Error> {
     }
     set.sort();
     Ok(set)
-}
-
-fn feature_gates(given: &[String]) -> Result<Vec<String>, Error> {
-    let flag = "feature-gates";
-    let mut warnings = Vec::new();
-    for pair in given {
-        let Some((name, value)) = pair.split_once('=') else {
-            return Err(Error::value(flag, pair.clone(), "is not Name=true or Name=false"));
-        };
-        let on = match value.to_ascii_lowercase().as_str() {
-            "true" => true,
-            "false" => false,
-            _ => return Err(Error::value(flag, pair.clone(), "is not Name=true or Name=false")),
-        };
-        if !GATES.contains(&name) {
-            return Err(Error::value(
-                flag,
-                pair.clone(),
-                format!("unrecognized feature gate: {name}"),
-            ));
-        }
-        if on != GATES_ON.contains(&name) {
-            let state = if on { "is not built yet and stays off" } else { "cannot be turned off" };
-            warnings.push(format!("feature gate {name} {state}"));
-        }
-    }
-    Ok(warnings)
 }
 
 #[cfg(test)]

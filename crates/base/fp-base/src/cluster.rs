@@ -176,7 +176,21 @@ mod tests {
         for good in ["root", "2uqs24hp209i7ju0", "system:admin", "system:cache:server", "a1"] {
             assert_eq!(ClusterName::parse(good).unwrap().as_str(), good);
         }
-        for bad in ["", "a", "root:acme", "ROOT", "-a", "a-", "a/b", "..", "*", "system:", "system:a/b", "system:..", "system:a::b"] {
+        for bad in [
+            "",
+            "a",
+            "root:acme",
+            "ROOT",
+            "-a",
+            "a-",
+            "a/b",
+            "..",
+            "*",
+            "system:",
+            "system:a/b",
+            "system:..",
+            "system:a::b",
+        ] {
             assert!(ClusterName::parse(bad).is_err(), "{bad}");
         }
     }

@@ -169,7 +169,8 @@ pub fn route(path: &str) -> Route {
         let (group, version) = (group.to_owned(), version.to_owned());
         return Route::Discovery(Discovery::Resources { group, version });
     }
-    let mut found = ResourcePath { group: group.into(), version: version.into(), ..Default::default() };
+    let mut found =
+        ResourcePath { group: group.into(), version: version.into(), ..Default::default() };
     let own = ["status", "finalize"];
     let rest = match rest.as_slice() {
         // `namespaces/<ns>` and its subresources are requests for the namespace itself.
@@ -265,8 +266,14 @@ mod tests {
 
     #[test]
     fn targets() {
-        check("/clusters/root:acme/api/v1/namespaces/default/configmaps/a", "root:acme /v1 configmaps ns=default name=a sub=");
-        check("/clusters/root%3Aacme/api/v1/configmaps?limit=1", "root:acme /v1 configmaps ns= name= sub=");
+        check(
+            "/clusters/root:acme/api/v1/namespaces/default/configmaps/a",
+            "root:acme /v1 configmaps ns=default name=a sub=",
+        );
+        check(
+            "/clusters/root%3Aacme/api/v1/configmaps?limit=1",
+            "root:acme /v1 configmaps ns= name= sub=",
+        );
         check("/clusters/*/apis/a.b/v1/widgets:abc", "* a.b/v1 widgets:abc ns= name= sub=");
         check("/clusters/root", "root path /");
         check("/clusters/root/", "root path /");
@@ -277,7 +284,10 @@ mod tests {
         check("/apis/", "- Groups");
         check("/api", "- CoreVersions");
         check("/apis/a", "- Group(\"a\")");
-        check("/clusters/system:admin/apis/a/v1", "system:admin Resources { group: \"a\", version: \"v1\" }");
+        check(
+            "/clusters/system:admin/apis/a/v1",
+            "system:admin Resources { group: \"a\", version: \"v1\" }",
+        );
         check("/readyz", "- path /readyz");
     }
 
@@ -298,7 +308,10 @@ mod tests {
             check(target, &format!("error: the request target is not canonical: {why}"));
         }
         for bad in ["ROOT", "root:", ":x", "a..b"] {
-            check(&format!("/clusters/{bad}/api"), &format!("error: {bad:?} is not a cluster name or path"));
+            check(
+                &format!("/clusters/{bad}/api"),
+                &format!("error: {bad:?} is not a cluster name or path"),
+            );
         }
     }
 }

@@ -135,41 +135,61 @@ fn schedule(s: &Snapshot<'_>, spec: &WorkspaceSpec, new: &mut Object, plan: Plan
         (None, _) => &s.candidates[s.dice % s.candidates.len()],
     };
     let url = format!("{}/clusters/{}", chosen.external_url, canonical_path(s));
-    if !spec.url.is_empty() && !spec.cluster.is_empty() {
-        new.map_mut(&["spec"]).insert("URL".into(), url.into());
-        cond::set(new, s.now, Condition::new_true(condition::WORKSPACE_SCHEDULED));
-        return plan;
+    if spec.url.is_empty() || spec.cluster.is_empty() {
+        match place(s, chosen, new) {
+            Place::Ready(cluster) => {
+                new.map_mut(&["spec"]).insert("cluster".into(), cluster.as_str().into());
+            }
+            Place::Wait => return plan,
+            Place::Create(action) => return plan.then(vec![action]),
+        }
     }
+    new.map_mut(&["spec"]).insert("URL".into(), url.into());
+    cond::set(new, s.now, Condition::new_true(condition::WORKSPACE_SCHEDULED));
+    if Phase::of(new) == Phase::Scheduling {
+        new.map_mut(&["status"]).insert("phase".into(), Phase::Initializing.as_str().into());
+    }
+    plan
+}
+
+/// Where a Workspace without a cluster stands.
+enum Place {
+    /// The LogicalCluster is there and may be entered.
+    Ready(ClusterName),
+    /// Something was written down, or another controller is due.
+    Wait,
+    Create(Action),
+}
+
+/// Finds or makes the LogicalCluster. Its name is told only once it has left its first phase: whoever
+/// reads it from the Workspace may use it at once.
+fn place(s: &Snapshot<'_>, chosen: &ShardView, new: &mut Object) -> Place {
     if reserve(s, chosen, new) {
-        return plan;
+        return Place::Wait;
     }
-    let Some(cluster) = s.workspace.annotation(names::WORKSPACE_CLUSTER) else { return plan };
-    let Ok(cluster) = ClusterName::parse(cluster) else { return plan };
+    let name = s.workspace.annotation(names::WORKSPACE_CLUSTER).unwrap_or("");
+    let Ok(cluster) = ClusterName::parse(name) else { return Place::Wait };
     let kind = match &s.kind {
         Ok(kind) => kind,
         Err(why) => {
             unschedulable(s, new, format!("workspace type cannot be resolved: {why}"));
-            return plan;
+            return Place::Wait;
         }
     };
-    let logical_cluster = logical_cluster(s, &chosen.name, kind);
-    if let Some(child) = s.child
-        && child.at(&["spec", "owner"]) != logical_cluster.at(&["spec", "owner"])
-    {
+    let object = logical_cluster(s, &chosen.name, kind);
+    let Some(child) = s.child else {
+        let at = cluster_scoped(&cluster, gvr::logical_clusters());
+        return Place::Create(Action::Create { at, object });
+    };
+    if child.at(&["spec", "owner"]) != object.at(&["spec", "owner"]) {
         // The name belongs to somebody else: the next pass takes another.
         new.remove_at(&["metadata", "annotations", names::WORKSPACE_CLUSTER]);
-        return plan;
+        return Place::Wait;
     }
-    new.map_mut(&["spec"]).insert("cluster".into(), cluster.as_str().into());
-    new.map_mut(&["spec"]).insert("URL".into(), url.into());
-    cond::set(new, s.now, Condition::new_true(condition::WORKSPACE_SCHEDULED));
-    new.map_mut(&["status"]).insert("phase".into(), Phase::Initializing.as_str().into());
-    let at = cluster_scoped(&cluster, gvr::logical_clusters());
-    if s.child.is_none() {
-        plan.then(vec![Action::Create { at, object: logical_cluster }])
-    } else {
-        plan
+    if Phase::of(child) == Phase::Scheduling {
+        return Place::Wait;
     }
+    Place::Ready(cluster)
 }
 
 /// The first half of the two-phase commit: shard, cluster name and finalizer are written before

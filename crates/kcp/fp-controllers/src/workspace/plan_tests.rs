@@ -67,6 +67,13 @@ fn fresh() -> Object {
     }))
 }
 
+/// The LogicalCluster of [`fresh`], or of another Workspace of that name.
+fn owned_by(uid: &Value) -> Object {
+    object(json!({"spec": {"owner": {
+        "apiVersion": "tenancy.kcp.io/v1alpha1", "resource": "workspaces", "name": "acme", "cluster": "root", "uid": uid,
+    }}}))
+}
+
 #[test]
 fn from_new_to_ready() {
     let (text, reserved) = pass(&fresh(), None, &[shard()], 0);
@@ -78,20 +85,21 @@ fn from_new_to_ready() {
         (Some("north"), vec![names::WORKSPACE_FINALIZER])
     );
 
-    let (text, scheduled) = pass(&reserved, None, &[shard()], 0);
-    let want = "create logicalclusters fresh0000000001|cluster\nupdate both workspaces root|acme\n\
-                Initializing WorkspaceScheduled=True";
-    assert_eq!(text, want);
-    assert_eq!(scheduled.text(&["spec", "URL"]), Some("https://host:6443/clusters/root:acme"));
+    let (text, _) = pass(&reserved, None, &[shard()], 0);
+    assert_eq!(text, "create logicalclusters fresh0000000001|cluster\nScheduling ");
 
-    let owner = json!({
-        "apiVersion": "tenancy.kcp.io/v1alpha1", "resource": "workspaces", "name": "acme", "cluster": "root", "uid": "u1",
-    });
-    let mut child = object(json!({"spec": {"owner": owner}, "status": {
-        "phase": "Initializing", "initializers": ["root:universal"],
-    }}));
-    let (text, waiting) = pass(&scheduled, Some(&child), &[shard()], 1);
-    assert!(text.contains("Initializing WorkspaceInitialized=FalseInitializerExists"), "{text}");
+    let mut child = owned_by(&json!("u1"));
+    assert_eq!(pass(&reserved, Some(&child), &[shard()], 0).0, "Scheduling ");
+
+    let status = json!({"phase": "Initializing", "initializers": ["root:universal"]});
+    child.insert("status".into(), status);
+    let (text, waiting) = pass(&reserved, Some(&child), &[shard()], 1);
+    let want = "update both workspaces root|acme\nInitializing \
+                WorkspaceInitialized=FalseInitializerExists WorkspaceScheduled=True";
+    assert_eq!(text, want);
+    assert_eq!(waiting.text(&["spec", "cluster"]), Some("fresh0000000001"));
+    assert_eq!(waiting.text(&["spec", "URL"]), Some("https://host:6443/clusters/root:acme"));
+
     child.map_mut(&["status"]).remove("initializers");
     let (text, ready) = pass(&waiting, Some(&child), &[shard()], 2);
     assert!(text.ends_with("Ready WorkspaceInitialized=True WorkspaceScheduled=True"), "{text}");
@@ -102,6 +110,26 @@ fn from_new_to_ready() {
         pass(&trimmed, Some(&child), &[shard()], 4).0,
         "Ready WorkspaceInitialized=True WorkspaceScheduled=True"
     );
+}
+
+/// The cluster was written, the status not: as after a crash between the two.
+#[test]
+fn a_workspace_that_lost_its_status_goes_on() {
+    let (_, mut workspace) = pass(&fresh(), None, &[shard()], 0);
+    workspace.insert("spec".into(), json!({"cluster": "fresh0000000001", "URL": "x"}));
+    workspace.insert("status".into(), json!({"phase": "Scheduling"}));
+    let mut child = owned_by(&json!("u1"));
+    child.insert("status".into(), json!({"phase": "Ready"}));
+    let (text, _) = pass(&workspace, Some(&child), &[shard()], 0);
+    assert!(text.ends_with("Ready WorkspaceInitialized=True WorkspaceScheduled=True"), "{text}");
+}
+
+#[test]
+fn a_name_that_belongs_to_somebody_else_is_given_up() {
+    let (_, reserved) = pass(&fresh(), None, &[shard()], 0);
+    let (_, given_up) = pass(&reserved, Some(&owned_by(&json!("u9"))), &[shard()], 0);
+    assert_eq!(given_up.annotation(names::WORKSPACE_CLUSTER), None);
+    assert_eq!(given_up.text(&["spec", "cluster"]), None);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use fp_object::meta::Meta;
 use fp_object::status::Status;
 
 use super::forbidden;
-use crate::names::group;
 use crate::bound;
+use crate::names::group;
 
 pub struct ApiResourceSchema;
 
