@@ -5,6 +5,7 @@ mod it {
     mod crash;
     mod files;
     mod objects;
+    mod real;
     mod watch;
     mod workspaces;
 }
