@@ -14,27 +14,17 @@ pub fn is_crd(info: &ResourceInfo) -> bool {
     &*info.gr.group == "apiextensions.k8s.io" && &*info.gr.resource == "customresourcedefinitions"
 }
 
-/// Refuses a definition that asks for a part that is not here, and warns of formats that nobody
-/// enforces, when the definition did not have them before.
+/// Refuses a definition that asks for a part that is not here, and warns of what nobody enforces.
 pub fn check(crd: &Object, old: Option<&Object>, warnings: &mut Vec<String>) -> Result<(), Status> {
     if let Some(part) = crd::not_built(crd) {
         return Err(Status::not_implemented(part));
     }
-    let before = old.map(formats).unwrap_or_default();
-    for format in formats(crd).into_iter().filter(|f| !before.contains(f)) {
-        let warning = format!("unrecognized format {format:?}");
+    for warning in crd::warnings(crd, old) {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
     }
     Ok(())
-}
-
-fn formats(crd: &Object) -> Vec<String> {
-    let versions = crd.at(&["spec", "versions"]).and_then(Value::as_array);
-    let schemas =
-        versions.into_iter().flatten().filter_map(|v| v.pointer("/schema/openAPIV3Schema"));
-    schemas.flat_map(crd::unrecognized_formats).collect()
 }
 
 /// The first delete of a definition marks it: it waits until its objects are gone.

@@ -90,7 +90,7 @@ async fn prepare(write: &mut Write<'_>, mut object: Object) -> Result<Object, St
         crd::check(&object, None, &mut write.warnings)?;
     }
     let errors = write.validate_create(&object);
-    write.check(object.name(), &errors)?;
+    write.check(&object, object.name(), &errors)?;
     if !matches!(object.resource_version(), "" | "0") {
         return Err(Status::bad_request(
             "resourceVersion should not be set on objects to be created",

@@ -150,7 +150,7 @@ impl Change for Rescale<'_> {
         warnings: &mut Vec<String>,
     ) -> Result<Object, Status> {
         let current = current.expect("a scale makes no new object");
-        let (old, _) = of(self.paths, current)?;
+        let (old, replicas_found) = of(self.paths, current)?;
         let scale = match &self.wanted {
             Wanted::Body(scale) => scale.clone(),
             Wanted::Patch(patch) => patch.apply_plain(&old, warnings)?,
@@ -159,6 +159,11 @@ impl Change for Rescale<'_> {
         update::check_name(&scale, self.name)?;
         let path = &self.paths.spec_replicas;
         let replicas = match scale.at(&["spec", "replicas"]) {
+            None if !replicas_found && matches!(self.wanted, Wanted::Patch(_)) => {
+                return Err(Status::bad_request(format!(
+                    "the spec replicas field {path:?} cannot be empty"
+                )));
+            }
             None => 0,
             Some(value) => value.as_i64().filter(|n| i32::try_from(*n).is_ok()).ok_or_else(|| {
                 Status::bad_request(format!(
@@ -167,14 +172,6 @@ impl Change for Rescale<'_> {
                 ))
             })?,
         };
-        if replicas < 0 {
-            let error = FieldError::invalid(
-                "spec.replicas",
-                replicas,
-                "must be greater than or equal to 0",
-            );
-            return Err(Status::invalid("autoscaling", "Scale", self.name, &[error]));
-        }
         let mut object = current.clone();
         let keys = keys(path);
         let (last, up) = keys.split_last().expect("a path has a segment");

@@ -202,7 +202,7 @@ async fn existing(
         crd::check(&object, Some(&old), &mut write.warnings)?;
     }
     let errors = write.validate_update(&object, &old);
-    write.check(target.name, &errors)?;
+    write.check(&object, target.name, &errors)?;
     {
         let attributes = write.attributes(Operation::Update, target.name, Some(&old));
         surface.admission.validate(&attributes, Some(&object)).await?;

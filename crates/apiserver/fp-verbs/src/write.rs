@@ -75,12 +75,14 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// 422 when there are errors.
-    pub fn check(&self, name: &str, errors: &[FieldError]) -> Result<(), Status> {
+    /// 422 when there are errors. A custom resource is called what it calls itself.
+    pub fn check(&self, object: &Object, name: &str, errors: &[FieldError]) -> Result<(), Status> {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(Status::invalid(&self.target.info.gr.group, &self.target.info.kind, name, errors))
+        let info = self.target.info;
+        let kind = if info.strategy.is_some() { &*info.kind } else { object.kind() };
+        Err(Status::invalid(&info.gr.group, kind, name, errors))
     }
 
     /// Makes sure that the body is meant for the request's namespace, and says which it is.
@@ -103,16 +105,28 @@ impl<'a> Write<'a> {
         view::to_storage(self.target.info, self.target.version, object)
     }
 
+    /// Whether what this request has written is what its schema makes of it on reading: not when it
+    /// went through a conversion, nor when a create took away a `status` that has a default.
+    fn wrote_clean(&self) -> bool {
+        let (info, version) = (self.target.info, self.target.version);
+        let no_status = !version.status
+            || version.schema.as_ref().is_none_or(|schema| !schema.defaults_member("status"));
+        version.name == info.storage_version().name && no_status
+    }
+
     pub fn view(&self, stored: Stored) -> Result<View, Status> {
         match stored {
             Stored::Entry(entry) => {
-                // What this server has written is as its schema wants it.
-                if self.target.version.name == self.target.info.storage_version().name {
+                if self.wrote_clean() {
                     entry.mark_clean(self.target.info.content_hash);
                 }
                 self.target.view(entry)
             }
-            Stored::Object(object) => {
+            Stored::Object(mut object) => {
+                // What is not stored is shown as if it had been, and read again.
+                if let Some(schema) = &self.target.version.schema {
+                    schema.default(&mut object);
+                }
                 Ok(view::of_object(self.target.info, self.target.version, object))
             }
         }

@@ -78,18 +78,19 @@ impl Structural {
     /// resources, removes fields that the schema does not know and nulls that it does not allow.
     /// Returns the dotted paths of the unknown fields, sorted in each group, when `report` is set.
     ///
-    /// An error means that metadata is malformed, which Kubernetes answers with 400; with
+    /// An error is Go's message about malformed metadata, which Kubernetes answers with 400; with
     /// `drop_invalid` such fields are removed instead, as for stored objects.
     pub fn decode(
         &self,
         object: &mut Object,
         report: bool,
         drop_invalid: bool,
-    ) -> Result<Vec<String>, FieldError> {
+    ) -> Result<Vec<String>, String> {
         let mut unknown = embedded::coerce_root(object, report, drop_invalid)?;
         unknown.extend(self.prune(object, report));
         prune::nulls(object, &self.root);
-        unknown.extend(embedded::coerce(object, &self.root, report, drop_invalid)?);
+        let within = embedded::coerce(object, &self.root, report, drop_invalid);
+        unknown.extend(within.map_err(|e| e.to_string())?);
         Ok(unknown)
     }
 
@@ -97,6 +98,11 @@ impl Structural {
     /// `report` is set.
     pub fn prune(&self, object: &mut Object, report: bool) -> Vec<String> {
         prune::prune(object, &self.root, report)
+    }
+
+    /// Whether an object without this member gets one.
+    pub fn defaults_member(&self, name: &str) -> bool {
+        self.root.property(name).is_some_and(|node| node.default.is_some())
     }
 
     /// Removes nulls that are neither allowed nor defaulted, then fills in defaults.

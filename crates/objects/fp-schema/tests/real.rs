@@ -86,7 +86,7 @@ fn answer(info: &ResourceInfo, version: usize, strict: bool, mut body: Object) -
     let schema = info.versions[version].schema.as_ref().expect("a CRD has a schema");
     let unknown = match schema.decode(&mut body, true, false) {
         Ok(unknown) => unknown,
-        Err(error) => return vec![error.detail],
+        Err(error) => return vec![error],
     };
     if strict && !unknown.is_empty() {
         return unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();

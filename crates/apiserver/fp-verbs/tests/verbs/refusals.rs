@@ -71,9 +71,9 @@ async fn bodies() {
             403 Forbidden configmaps "a" is forbidden: it is held
             400 BadRequest the name of the object (b) does not match the name on the URL (a)
             400 BadRequest the object provided is unrecognized (must be of type Lamp): Object 'Kind' is missing in '{"apiVersion":"example.com/v1","metadata":{"name":"a"}}' ({"apiVersion":"example.com/v1" ...)
-            422 Invalid Lamp.example.com "a" is invalid: kind: Invalid value: "Lump": must be Lamp
+            422 Invalid Lump.example.com "a" is invalid: kind: Invalid value: "Lump": must be Lamp
             400 BadRequest the API version in the data () does not match the expected API version (example.com/v1)
-            400 BadRequest Lamp in version "v1" cannot be handled as a Lamp: metadata: Invalid value: {"labels":{"x":1},"name":"a"}: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string
+            400 BadRequest Lamp in version "v1" cannot be handled as a Lamp: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string
             415 UnsupportedMediaType the body of the request was in an unknown format - accepted media types include: application/json, application/yaml
             415 UnsupportedMediaType the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml
             501 NotImplemented server-side apply is not served by this version of Ferroplane

@@ -110,7 +110,7 @@ async fn custom_resource_status_scale_and_generation() {
             422 Invalid Lamp.example.com "a" is invalid: spec.color: Unsupported value: "blue": supported values: "red", "green"
             200 {"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"creationTimestamp":"T","name":"a","namespace":"default","resourceVersion":"4","uid":"U"},"spec":{"replicas":1},"status":{"replicas":1}}
             200 {"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"creationTimestamp":"T","name":"a","namespace":"default","resourceVersion":"5","uid":"U"},"spec":{"replicas":3},"status":{"replicas":1}}
-            422 Invalid Scale.autoscaling "a" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0
+            422 Invalid Lamp.example.com "a" is invalid: [spec.bulbs: Invalid value: -1: spec.bulbs in body should be greater than or equal to 0, .spec.bulbs: Invalid value: -1: should be a non-negative integer]
             200 (warning: example.com/v1beta1 Lamp is deprecated; use example.com/v1 Lamp) {"apiVersion":"example.com/v1beta1","kind":"Lamp","metadata":{"annotations":{"kcp.io/cluster":"root"},"creationTimestamp":"T","generation":3,"labels":{"x":"y"},"name":"a","namespace":"default","resourceVersion":"5","uid":"U"},"spec":{"color":"green"}}
             422 Invalid lamps.example.com "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update
             404 NotFound lamps.example.com "b" not found"#]],

@@ -186,7 +186,7 @@ fn columns(version: &Value) -> Vec<Column> {
             name: "Age".into(),
             kind: "date".into(),
             format: String::new(),
-            description: "Time since the object was created.".into(),
+            description: crate::table::AGE_DESCRIPTION.into(),
             priority: 0,
             cell: Cell::JsonPath(".metadata.creationTimestamp".into()),
         }];

@@ -56,20 +56,16 @@ const MANAGED_FIELDS: &[(&str, Kind)] = &[
     ("subresource", Kind::Text),
 ];
 
-/// Decodes the root's metadata. The paths of unknown members are returned when `report` is set.
-pub fn coerce_root(
-    object: &mut Object,
-    report: bool,
-    drop: bool,
-) -> Result<Vec<String>, FieldError> {
+/// Decodes the root's metadata. The paths of unknown members are returned when `report` is set; an
+/// error is Go's message.
+pub fn coerce_root(object: &mut Object, report: bool, drop: bool) -> Result<Vec<String>, String> {
     let mut decoder = Decoder { report, drop, unknown: Vec::new() };
     for key in ["apiVersion", "kind"] {
         if let Some(value) = object.get(key).filter(|v| !v.is_string()) {
-            let why = format!(
+            return Err(format!(
                 ".{key} accessor error: {value} is of the type {}, expected string",
                 go_type(value)
-            );
-            return Err(FieldError::invalid(key, value.clone(), why));
+            ));
         }
     }
     decoder.metadata(object, &Path::Root)?;
@@ -128,7 +124,10 @@ impl Decoder {
                 }
                 map.remove(key);
             }
-            self.metadata(map, path)?;
+            let shown = map.get("metadata").cloned();
+            self.metadata(map, path).map_err(|why| {
+                FieldError::invalid(path.child("metadata"), shown.unwrap_or_default(), why)
+            })?;
         }
         for (key, value) in map {
             if let Some(child) = node.property(key) {
@@ -140,28 +139,21 @@ impl Decoder {
         Ok(())
     }
 
-    fn metadata(&mut self, map: &mut Object, path: &Path<'_>) -> Result<(), FieldError> {
+    fn metadata(&mut self, map: &mut Object, path: &Path<'_>) -> Result<(), String> {
         let Some(metadata) = map.get_mut("metadata") else { return Ok(()) };
         let here = path.child("metadata");
         if metadata.is_null() {
             *metadata = Value::Object(Object::new());
             return Ok(());
         }
-        let shown = if self.drop { None } else { Some(metadata.clone()) };
         let Some(members) = metadata.as_object_mut() else {
             let why = format!(
                 "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
                 json_type(metadata)
             );
-            return if self.drop {
-                Ok(())
-            } else {
-                Err(FieldError::invalid(here, metadata.clone(), why))
-            };
+            return if self.drop { Ok(()) } else { Err(why) };
         };
-        self.members(members, OBJECT_META, "ObjectMeta", "", &here).map_err(|why| {
-            FieldError::invalid(path.child("metadata"), shown.unwrap_or_default(), why)
-        })
+        self.members(members, OBJECT_META, "ObjectMeta", "", &here)
     }
 
     /// Keeps known members of the right type. Empty ones go, as Go leaves them out.
@@ -354,7 +346,9 @@ pub fn resource(map: &Object, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let mut decoded = Object::from_iter([("metadata".to_owned(), metadata.clone())]);
     let mut decoder = Decoder { report: false, drop: false, unknown: Vec::new() };
     match decoder.metadata(&mut decoded, path) {
-        Err(error) => errors.push(error),
+        Err(why) => {
+            errors.push(FieldError::invalid(path.child("metadata"), metadata.clone(), why));
+        }
         Ok(()) => {
             // A name is not asked for, and the namespace decides whether there is to be one.
             if decoded.name().is_empty() {

@@ -24,8 +24,9 @@ pub fn answer(answer: &Answer) -> Value {
                 out["reason"] = status["reason"].clone();
                 out["message"] = scrub(status["message"].as_str().unwrap_or("")).into();
                 let causes = status["details"]["causes"].as_array().into_iter().flatten();
-                let causes = causes
-                    .map(|c| json!([c["field"], c["reason"], scrub(c["message"].as_str().unwrap_or(""))]));
+                let causes = causes.map(|c| {
+                    json!([c["field"], c["reason"], scrub(c["message"].as_str().unwrap_or(""))])
+                });
                 let causes: Vec<Value> = causes.collect();
                 if !causes.is_empty() {
                     out["causes"] = causes.into();
@@ -42,24 +43,24 @@ pub fn answer(answer: &Answer) -> Value {
     out
 }
 
-/// Long quoted values and dumps are not repeated in the record.
+/// The record does not repeat long quoted objects, nor the dump of all versions of a CRD. Ours are
+/// shorter: an object has no managedFields yet, and of a version only its flags are told.
 fn scrub(text: &str) -> String {
     let text = text.trim_end_matches('\n');
     if !text.contains("Invalid value: ") {
         return text.to_owned();
     }
-    let string = Regex::new(r#"Invalid value: "((?:[^"\\]|\\.)*)""#).expect("a valid pattern");
-    let text = string.replace_all(text, |found: &regex::Captures<'_>| {
-        let units = Regex::new(r"(?s)\\.|[^\\]").expect("a valid pattern").find_iter(&found[1]).count();
-        if units >= 500 { "Invalid value: <long string>".to_owned() } else { found[0].to_owned() }
-    });
-    let dump = Regex::new(r#"(?s)Invalid value: [\[{]+"Name":.{500,}?\}\]: "#).expect("a valid pattern");
+    let object = Regex::new(r#"Invalid value: "\{(?:[^"\\]|\\.)*\}""#).expect("a valid pattern");
+    let text = object.replace_all(text, "Invalid value: <long string>");
+    let dump = Regex::new(r#"(?s)Invalid value: \[\{"Name":.*?\}\]: "#).expect("a valid pattern");
     dump.replace_all(&text, "Invalid value: <long dump>: ").into_owned()
 }
 
 /// An object without what is made anew each time. managedFields are not written yet.
 pub fn object(mut object: Value) -> Value {
-    let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return object };
+    let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return object;
+    };
     for key in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
         meta.remove(key);
     }
@@ -130,7 +131,11 @@ pub fn table(table: &Value) -> Value {
     let time = Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$").expect("a valid pattern");
     let cell = |at: usize, cell: &Value| {
         let date = columns.get(at).is_some_and(|c| c["type"] == "date") && !cell.is_null();
-        if date || cell.as_str().is_some_and(|text| time.is_match(text)) { json!("<date>") } else { cell.clone() }
+        if date || cell.as_str().is_some_and(|text| time.is_match(text)) {
+            json!("<date>")
+        } else {
+            cell.clone()
+        }
     };
     let row = |row: &Value| -> Value {
         let cells = row["cells"].as_array().into_iter().flatten();
@@ -139,7 +144,9 @@ pub fn table(table: &Value) -> Value {
     let rows: Vec<Value> = list("rows").iter().map(row).collect();
     let columns: Vec<Value> = columns
         .iter()
-        .map(|c| json!([c["name"], c["type"], c["format"], c["priority"], digest_of(&c["description"])]))
+        .map(|c| {
+            json!([c["name"], c["type"], c["format"], c["priority"], digest_of(&c["description"])])
+        })
         .collect();
     json!({"columns": columns, "rows": rows})
 }
@@ -186,7 +193,8 @@ fn same_message(want: &Value, got: &Value) -> bool {
 }
 
 fn sorted(list: &Value) -> Vec<String> {
-    let mut out: Vec<String> = list.as_array().into_iter().flatten().map(Value::to_string).collect();
+    let mut out: Vec<String> =
+        list.as_array().into_iter().flatten().map(Value::to_string).collect();
     out.sort();
     out
 }
@@ -212,5 +220,9 @@ fn diff(want: Option<&Value>, got: Option<&Value>, path: &str, out: &mut Vec<Str
 fn short(value: Option<&Value>) -> String {
     let Some(value) = value else { return "nothing".into() };
     let text = value.to_string();
-    if text.len() <= 300 { text } else { format!("{}...", text.chars().take(300).collect::<String>()) }
+    if text.len() <= 300 {
+        text
+    } else {
+        format!("{}...", text.chars().take(300).collect::<String>())
+    }
 }
