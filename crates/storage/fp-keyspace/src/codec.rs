@@ -84,15 +84,16 @@ fn encode_builtin(info: &ResourceInfo, object: &Object) -> Result<Vec<u8>, Error
     }
     let message = info.proto.ok_or(Error::Format)?;
     let raw = proto::encode(message, &object).map_err(Error::Protobuf)?;
-    Ok(proto::wrap(&api_version, &info.kind, &raw))
+    Ok(proto::wrap(&fp_builtin::stored_gv(info).to_string(), &info.kind, &raw))
 }
 
 /// Protobuf, or the JSON that Kubernetes reads as well.
 fn decode_builtin(info: &ResourceInfo, value: &[u8]) -> Result<Served, Error> {
     let version = info.api_version(&info.storage_version().name);
+    let is_known = |v: &str| v == version || v == fp_builtin::stored_gv(info).to_string();
     let object = if value.starts_with(proto::PREFIX) {
         let unknown = proto::unwrap(value).map_err(Error::Protobuf)?;
-        if unknown.api_version != version {
+        if !is_known(unknown.api_version) {
             return Err(Error::Version(unknown.api_version.to_owned()));
         }
         let message = info.proto.ok_or(Error::Format)?;
@@ -101,10 +102,14 @@ fn decode_builtin(info: &ResourceInfo, value: &[u8]) -> Result<Served, Error> {
         object.insert("kind".into(), unknown.kind.into());
         object
     } else if value.first() == Some(&b'{') {
-        let object = json::decode(value).map_err(Error::Json)?.object;
+        let mut object = json::decode(value).map_err(Error::Json)?.object;
         match object.api_version() {
-            known if known == version => object,
+            same if same == version => object,
             _ if info.gr == *CRDS => crd::from_storage(&object).map_err(Error::Crd)?,
+            known if is_known(known) => {
+                object.insert("apiVersion".into(), version.into());
+                object
+            }
             other => return Err(Error::Version(other.to_owned())),
         }
     } else {

@@ -62,6 +62,19 @@ fn check_stored(info: &ResourceInfo, value: &[u8], expect: Expect) {
     expect.assert_eq(&out);
 }
 
+/// Go kcp stores these in a version that it does not serve.
+#[test]
+fn a_stored_version_may_not_be_served() {
+    check(
+        builtin("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+        r#"{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicyBinding","metadata":{"name":"n1"},"spec":{"policyName":"p"}}"#,
+        expect![[r#"
+            k8s\x00\nF\n$admissionregistration.k8s.io/v1beta1\x12\x1eMutatingAdmissionPolicyBinding\x12\x19\n\x12\n\x02n1\x12\x00\x1a\x00\"\x00*\x002\x008\x00B\x00\x12\x03\n\x01p\x1a\x00\"\x00
+            {"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicyBinding","metadata":{"annotations":{"kcp.io/cluster":"root"},"name":"n1","resourceVersion":"7"},"spec":{"policyName":"p"}}
+        "#]],
+    );
+}
+
 #[test]
 fn builtins_are_protobuf() {
     check(
