@@ -12,6 +12,10 @@ use http_body_util::BodyExt;
 /// The largest request body, in bytes (apiserver's `MaxRequestBodyBytes`).
 pub const REQUEST_BYTES_MAX: usize = 3 << 20;
 
+/// How much of a body that is too large is thrown away before the refusal. A client that writes
+/// all before it reads would otherwise find the connection gone, and never see the answer.
+const DISCARDED_BYTES_MAX: usize = REQUEST_BYTES_MAX + (256 << 10);
+
 /// A response body.
 pub enum Body {
     /// All of it; `None` once it has been handed out.
@@ -80,8 +84,9 @@ where
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    // A declared length needs no reading to be refused.
+    // A declared length needs no memory to be refused.
     if body.size_hint().lower() > REQUEST_BYTES_MAX as u64 {
+        discard(body).await;
         return Err(ReadError::TooLarge);
     }
     let mut first = Bytes::new();
@@ -89,6 +94,8 @@ where
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| ReadError::Broken)?.into_data() else { continue };
         if first.len() + all.len() + data.len() > REQUEST_BYTES_MAX {
+            drop((first, all));
+            discard(body).await;
             return Err(ReadError::TooLarge);
         }
         if first.is_empty() && all.is_empty() {
@@ -99,4 +106,18 @@ where
         }
     }
     Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+async fn discard<B>(mut body: B)
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let mut left = DISCARDED_BYTES_MAX;
+    while let Some(Ok(frame)) = body.frame().await {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        match left.checked_sub(bytes) {
+            Some(rest) => left = rest,
+            None => return,
+        }
+    }
 }
