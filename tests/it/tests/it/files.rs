@@ -93,7 +93,7 @@ fn refusals_are_one_line() {
         "--secure-port=0",
         "--experimental-bind-free-port",
     ]);
-    assert!(told.contains("not a database"), "{told}");
+    assert!(told.contains("is not a kine database"), "{told}");
     std::fs::remove_file(dir.path().join("ferroplane.db")).expect("remove a file");
     std::fs::write(dir.path().join("admin.kubeconfig"), "{").expect("write a file");
     let told = fails(&[
