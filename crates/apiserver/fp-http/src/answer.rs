@@ -13,7 +13,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use crate::body::Body;
-use crate::negotiate::{Format, JSON, PROTOBUF};
+use crate::negotiate::{JSON, PROTOBUF, Refusal};
 
 /// Smaller answers are not compressed (apiserver's `defaultGzipThresholdBytes`).
 const GZIP_BYTES_MIN: usize = 128 << 10;
@@ -55,16 +55,22 @@ pub fn json(value: &impl serde::Serialize) -> Response<Body> {
 }
 
 /// A refusal.
-pub fn refuse(status: &Status, format: Format) -> Response<Body> {
-    let value = status.to_json();
-    let object = value.as_object();
-    let encoded = match (format, object) {
-        (Format::Protobuf, Some(object)) => proto::encode(&meta::STATUS, object).ok(),
-        _ => None,
-    };
-    let mut response = match encoded {
-        Some(raw) => whole(status.code, PROTOBUF, proto::wrap("v1", "Status", &raw)),
-        None => whole(status.code, JSON, status_json(&value)),
+pub fn refuse(status: &Status, form: Refusal) -> Response<Body> {
+    let mut response = match form {
+        Refusal::Text => text(status.code, status.message.clone()),
+        Refusal::Json | Refusal::Protobuf => {
+            let value = status.to_json();
+            let encoded = match value.as_object() {
+                Some(object) if form == Refusal::Protobuf => {
+                    proto::encode(&meta::STATUS, object).ok()
+                }
+                _ => None,
+            };
+            match encoded {
+                Some(raw) => whole(status.code, PROTOBUF, proto::wrap("v1", "Status", &raw)),
+                None => whole(status.code, JSON, status_json(&value)),
+            }
+        }
     };
     let headers = response.headers_mut();
     let retry_secs = status.details.as_ref().map_or(0, |d| d.retry_after_secs);

@@ -91,13 +91,27 @@ fn not_acceptable(offer: Offer) -> Status {
     Status::not_acceptable(format!("only the following media types are accepted: {list}"))
 }
 
-/// Whether the answer to an error should be protobuf: only when JSON is not accepted at all.
-pub fn error_format(accept: Option<&http::HeaderValue>) -> Format {
+/// How a refusal is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Json,
+    /// Only when JSON is not accepted at all.
+    Protobuf,
+    /// The message alone. client-go reads no Status in answer to aggregated discovery
+    /// (`discovery_client.go` takes the raw body): of anything but text kubectl says `unknown`.
+    Text,
+}
+
+/// The form of a refusal that the client can read.
+pub fn refusal(accept: Option<&http::HeaderValue>) -> Refusal {
     let text = accept.and_then(|v| v.to_str().ok()).unwrap_or("");
-    if !text.contains(PROTOBUF) || text.contains(JSON) || text.contains('*') {
-        return Format::Json;
+    if text.contains("as=APIGroupDiscoveryList") {
+        return Refusal::Text;
     }
-    Format::Protobuf
+    if !text.contains(PROTOBUF) || text.contains(JSON) || text.contains('*') {
+        return Refusal::Json;
+    }
+    Refusal::Protobuf
 }
 
 /// The discovery form that is asked for: aggregated (`APIGroupDiscoveryList` v2), or plain.

@@ -12,7 +12,7 @@ use fp_object::status::{About, Status};
 use fp_verbs::Resolved;
 use fp_verbs::authorize::{self, Verb};
 use fp_verbs::request::{self as verbs, Media, Method, Query};
-use http::header::USER_AGENT;
+use http::header::{ACCEPT, USER_AGENT};
 use http::{HeaderMap, Response};
 
 use crate::body::{self, Body};
@@ -119,11 +119,18 @@ impl Call<'_> {
             media,
         };
         let work = fp_verbs::serve(&server.surface, request);
-        let response = match limit {
+        let verbs::Answer { result, warnings } = match limit {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work).await.map_err(|_| timed_out())?,
         };
-        let mut response = encode_response(server, response, accepted, include?)?;
+        let encoded = match result {
+            Ok(response) => encode_response(server, response, accepted, include?),
+            Err(status) => Err(status),
+        };
+        let mut response = encoded.unwrap_or_else(|status| {
+            answer::refuse(&status, negotiate::refusal(headers.get(ACCEPT)))
+        });
+        answer::warn(response.headers_mut(), &warnings);
         if matches!(verb, Verb::Get | Verb::List) {
             return Ok(finish(response, headers, raw_query).await);
         }
@@ -224,20 +231,19 @@ fn encode_response(
     include: table::Include,
 ) -> Result<Response<Body>, Status> {
     let content_type = accepted.format.content_type();
-    let (mut answer, warnings) = match response {
-        verbs::Response::Failure(status) => return Err(status),
+    Ok(match response {
         verbs::Response::Watch(watch) => {
             let guard = server.metrics.enter_watch();
-            return Ok(watch::stream(watch, accepted, include, server.leaving(), guard));
+            watch::stream(watch, accepted, include, server.leaving(), guard)
         }
-        verbs::Response::Object { code, view, warnings } => {
+        verbs::Response::Object { code, view } => {
             let body = match accepted.shape {
                 Shape::Table => one_row(&view, accepted, include)?,
                 _ => encode::object(&view, accepted)?,
             };
-            (answer::whole(code, content_type, body), warnings)
+            answer::whole(code, content_type, body)
         }
-        verbs::Response::List { info, version, items, meta, warnings } => {
+        verbs::Response::List { info, version, items, meta } => {
             let body = match accepted.shape {
                 Shape::Table => {
                     let options = table::Options {
@@ -249,22 +255,18 @@ fn encode_response(
                 }
                 _ => encode::list(&info, &version, &items, &meta, accepted)?,
             };
-            (answer::whole(200, content_type, body), warnings)
+            answer::whole(200, content_type, body)
         }
-        verbs::Response::Plain { code, object, proto, warnings } => {
+        verbs::Response::Plain { code, object, proto } => {
             let encoded = encode::plain(&object, proto, accepted.format)?;
-            (answer::whole(code, encoded.format.content_type(), encoded.bytes), warnings)
+            answer::whole(code, encoded.format.content_type(), encoded.bytes)
         }
-        verbs::Response::Success { code, status, warnings } => {
+        verbs::Response::Success { code, status } => {
             let proto = Some(&fp_builtin::tables::meta::STATUS);
             let encoded = encode::plain(&status, proto, accepted.format)?;
-            (answer::whole(code, encoded.format.content_type(), encoded.bytes), warnings)
+            answer::whole(code, encoded.format.content_type(), encoded.bytes)
         }
-    };
-    if !warnings.is_empty() {
-        answer::warn(answer.headers_mut(), &warnings);
-    }
-    Ok(answer)
+    })
 }
 
 fn one_row(

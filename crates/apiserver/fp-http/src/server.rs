@@ -125,7 +125,7 @@ impl Server {
         };
         let mut response = match outcome {
             Ok(response) => response,
-            Err(status) => answer::refuse(&status, negotiate::error_format(accept.as_ref())),
+            Err(status) => answer::refuse(&status, negotiate::refusal(accept.as_ref())),
         };
         let audit_id = audit_id.unwrap_or_else(|| self.ids.next());
         response.headers_mut().insert(answer::AUDIT_ID, audit_id);

@@ -729,6 +729,36 @@ async fn discovery_documents() {
     assert_eq!((again.code, again.body.len()), (304, 0));
 }
 
+/// What kubectl prints of a refused discovery is the body, when that is text; else `unknown`.
+#[tokio::test]
+async fn refused_discovery_speaks_to_kubectl() {
+    let world = world().await;
+    let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    for path in ["/api", "/apis"] {
+        let head = format!("GET /clusters/root:acme{path}\nas: carol\naccept: {aggregated}");
+        let got = world.send(&head).await;
+        assert_eq!(got.headers["content-type"], "text/plain; charset=utf-8");
+        let why =
+            format!("403 forbidden: User \"carol\" cannot get path \"{path}\": access denied");
+        assert_eq!(got.brief(), why);
+        let plain = world.send(&format!("GET /clusters/root:acme{path}\nas: carol")).await;
+        assert_eq!(plain.headers["content-type"], "application/json");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_brings_its_warnings() {
+    let world = world().await;
+    let head = format!("POST {LAMPS}\nas: alice\ncontent-type: application/json");
+    let body = json!({"apiVersion": "home.example.dev/v1", "kind": "Lamp",
+        "metadata": {"name": "B"}, "spec": {"watts": 40}, "shade": "round"});
+    let got = world.send(&format!("{head}\n\n{body}")).await;
+    assert_eq!(
+        (got.code, &got.headers["warning"]),
+        (422, &"299 - \"unknown field \\\"shade\\\"\"".parse().unwrap())
+    );
+}
+
 #[tokio::test]
 async fn openapi_documents() {
     let world = world().await;

@@ -17,14 +17,18 @@ use crate::write::{Stored, Write, dedup_owners, wipe_server_fields};
 /// How often a taken generated name is made anew (`maxNameGenerationCreateAttempts`).
 const GENERATE_TRIES_MAX: usize = 8;
 
-pub async fn create(target: Target<'_>, request: &Request) -> Result<Response, Status> {
+pub async fn create(
+    target: Target<'_>,
+    request: &Request,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
     let options = WriteOptions::parse(&request.query, WriteKind::Create)?;
-    let mut write = Write::new(target, options.dry_run);
+    let mut write = Write::new(target, options.dry_run, warnings);
     let expected = Expected { info: target.info, version: target.version };
     let object =
-        body::decode(expected, request.media, &request.body, options.fields, &mut write.warnings)?;
+        body::decode(expected, request.media, &request.body, options.fields, write.warnings)?;
     let stored = run(&mut write, object).await?;
-    Ok(Response::Object { code: 201, view: write.view(stored)?, warnings: write.warnings })
+    Ok(Response::Object { code: 201, view: write.view(stored)? })
 }
 
 /// Stores a new object of the request's version.
@@ -66,11 +70,11 @@ async fn begin(write: &mut Write<'_>, mut object: Object) -> Result<Object, Stat
         let why = "create not allowed while custom resource definition is terminating";
         return Err(Status::forbidden(write.about(object.name()), why));
     }
-    dedup_owners(&mut object, &mut write.warnings);
+    dedup_owners(&mut object, write.warnings);
     let name = object.name().to_owned();
     let attributes = write.attributes(Operation::Create, &name, None);
     write.target.surface.admission.mutate(&attributes, &mut object).await?;
-    dedup_owners(&mut object, &mut write.warnings);
+    dedup_owners(&mut object, write.warnings);
     Ok(object)
 }
 
@@ -87,7 +91,7 @@ async fn prepare(write: &mut Write<'_>, mut object: Object) -> Result<Object, St
     object.set_meta("uid", uid::new());
     write.prepare_create(&mut object);
     if crd::is_crd(write.target.info) {
-        crd::check(&object, None, &mut write.warnings)?;
+        crd::check(&object, None, write.warnings)?;
     }
     let errors = write.validate_create(&object);
     write.check(&object, object.name(), &errors)?;

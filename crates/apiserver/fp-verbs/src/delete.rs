@@ -46,21 +46,25 @@ pub enum Gone {
     Waits(Stored),
 }
 
-pub async fn delete(target: Target<'_>, request: &Request) -> Result<Response, Status> {
+pub async fn delete(
+    target: Target<'_>,
+    request: &Request,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
     let options = options(request)?;
-    let mut write = Write::new(target, options.dry_run);
+    let mut write = Write::new(target, options.dry_run, warnings);
     match run(&mut write, &options).await? {
         Gone::Waits(stored) => {
             let view = write.view(stored)?;
-            Ok(Response::Object { code: 200, view, warnings: write.warnings })
+            Ok(Response::Object { code: 200, view })
         }
         Gone::Removed(entry) if returns_object(target.info) => {
             let view = target.view(entry)?;
-            Ok(Response::Object { code: 200, view, warnings: write.warnings })
+            Ok(Response::Object { code: 200, view })
         }
         Gone::Removed(entry) => {
             let status = success(target.info, &entry);
-            Ok(Response::Success { code: 200, status, warnings: write.warnings })
+            Ok(Response::Success { code: 200, status })
         }
     }
 }
@@ -243,7 +247,11 @@ fn mark(info: &ResourceInfo, options: &DeleteOptions, old: &Object) -> Option<Ob
 }
 
 /// Deletes what a list selects, one by one; the answer is the list.
-pub async fn collection(target: Target<'_>, request: &Request) -> Result<Response, Status> {
+pub async fn collection(
+    target: Target<'_>,
+    request: &Request,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
     let mut list = ListOptions::parse(&request.query, false)?;
     let selection = Selection::parse(target.info, target.version, list.labels, list.fields)?;
     let options = options(request)?;
@@ -260,7 +268,7 @@ pub async fn collection(target: Target<'_>, request: &Request) -> Result<Respons
         for entry in page.entries {
             let key = entry.key.clone();
             let one = Target { namespace: &key.namespace, name: &key.name, ..target };
-            let mut write = Write::new(one, options.dry_run);
+            let mut write = Write::new(one, options.dry_run, warnings);
             match run(&mut write, &options).await {
                 Ok(_) => {}
                 Err(status) if status.reason == Reason::NotFound => {}
@@ -286,6 +294,5 @@ pub async fn collection(target: Target<'_>, request: &Request) -> Result<Respons
         version: target.version.name.clone(),
         items,
         meta: first.unwrap_or_default(),
-        warnings: target.warnings(),
     })
 }

@@ -14,5 +14,5 @@ pub async fn get(target: Target<'_>, query: &Query) -> Result<Response, Status> 
     let entry = found
         .map_err(|e| from_registry(&e, target.about()))?
         .ok_or_else(|| Status::not_found(target.about()))?;
-    Ok(Response::Object { code: 200, view: target.view(entry)?, warnings: target.warnings() })
+    Ok(Response::Object { code: 200, view: target.view(entry)? })
 }

@@ -30,7 +30,6 @@ pub async fn list(target: Target<'_>, query: &Query) -> Result<Response, Status>
         version: target.version.name.clone(),
         items,
         meta,
-        warnings: target.warnings(),
     })
 }
 

@@ -117,7 +117,8 @@ impl LocalClient {
         let at = At { cluster, gvr, namespace: &namespace, name: &name };
         let scope = ClusterScope::One(cluster.clone());
         let info = self.resolve(&scope, gvr)?;
-        let mut write = self.write(&scope, &info, at, Sub::Main)?;
+        let mut unheard = Vec::new();
+        let mut write = self.write(&scope, &info, at, Sub::Main, &mut unheard)?;
         settle(&info, write.target.version, &mut object)?;
         let stored = create::run(&mut write, object).await?;
         content(&write, stored)
@@ -155,7 +156,8 @@ impl LocalClient {
         let at = At { cluster, gvr, namespace: &namespace, name: &name };
         let scope = ClusterScope::One(cluster.clone());
         let info = self.resolve(&scope, gvr)?;
-        let mut write = self.write(&scope, &info, at, sub)?;
+        let mut unheard = Vec::new();
+        let mut write = self.write(&scope, &info, at, sub, &mut unheard)?;
         settle(&info, write.target.version, &mut object)?;
         let done = update::run(&mut write, &mut Replace::new(object)).await?;
         content(&write, done.stored)
@@ -170,7 +172,8 @@ impl LocalClient {
     ) -> Result<Object, Status> {
         let scope = ClusterScope::One(at.cluster.clone());
         let info = self.resolve(&scope, at.gvr)?;
-        let mut write = self.write(&scope, &info, at, sub)?;
+        let mut unheard = Vec::new();
+        let mut write = self.write(&scope, &info, at, sub, &mut unheard)?;
         let done = update::run(&mut write, &mut Modify(change)).await?;
         content(&write, done.stored)
     }
@@ -180,7 +183,8 @@ impl LocalClient {
         let body = serde_json::to_vec(patch).expect("a JSON value is JSON");
         let scope = ClusterScope::One(at.cluster.clone());
         let info = self.resolve(&scope, at.gvr)?;
-        let mut write = self.write(&scope, &info, at, sub)?;
+        let mut unheard = Vec::new();
+        let mut write = self.write(&scope, &info, at, sub, &mut unheard)?;
         let done = update::run(&mut write, &mut Merge(body)).await?;
         content(&write, done.stored)
     }
@@ -189,7 +193,8 @@ impl LocalClient {
     pub async fn delete(&self, at: At<'_>, preconditions: Preconditions) -> Result<Gone, Status> {
         let scope = ClusterScope::One(at.cluster.clone());
         let info = self.resolve(&scope, at.gvr)?;
-        let mut write = self.write(&scope, &info, at, Sub::Main)?;
+        let mut unheard = Vec::new();
+        let mut write = self.write(&scope, &info, at, Sub::Main, &mut unheard)?;
         let options = DeleteOptions {
             uid: preconditions.uid,
             resource_version: preconditions.resource_version,
@@ -204,6 +209,7 @@ impl LocalClient {
         info: &'a Arc<ResourceInfo>,
         at: At<'a>,
         sub: Sub,
+        warnings: &'a mut Vec<String>,
     ) -> Result<Write<'a>, Status> {
         let version = info.version(&at.gvr.version).ok_or_else(Status::no_such_resource)?;
         let target = Target {
@@ -217,7 +223,7 @@ impl LocalClient {
             sub,
             mixed: false,
         };
-        let mut write = Write::new(target, false);
+        let mut write = Write::new(target, false, warnings);
         write.guards = &self.guards;
         Ok(write)
     }

@@ -18,11 +18,28 @@ use crate::target::Target;
 use crate::update::{self, Change};
 use crate::write::Write;
 
+/// How a patch is written.
 #[derive(Clone, Copy)]
-enum Kind {
+pub enum Kind {
     Json,
     Merge,
     Strategic,
+}
+
+impl Kind {
+    /// By the body's media type. Asked for before the options, whose rules depend on it.
+    pub fn of(target: Target<'_>, media: Option<Media>) -> Result<Self, Status> {
+        let builtin = target.info.proto.is_some();
+        match media {
+            Some(Media::JsonPatch) => Ok(Self::Json),
+            Some(Media::MergePatch) => Ok(Self::Merge),
+            Some(Media::StrategicMergePatch) if builtin => Ok(Self::Strategic),
+            Some(Media::ApplyPatch | Media::ApplyPatchCbor) => {
+                Err(Status::not_implemented("server-side apply"))
+            }
+            _ => Err(unsupported(builtin)),
+        }
+    }
 }
 
 /// A patch body, applied to each round's object.
@@ -34,32 +51,23 @@ pub struct Patch {
     version: Arc<str>,
 }
 
-pub async fn patch(target: Target<'_>, request: &Request) -> Result<Response, Status> {
+pub async fn patch(
+    target: Target<'_>,
+    request: &Request,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
+    let kind = Kind::of(target, request.media)?;
     let options = WriteOptions::parse(&request.query, WriteKind::Patch)?;
-    let mut patch = Patch::new(target, request, options.fields)?;
-    let mut write = Write::new(target, options.dry_run);
+    let mut patch = Patch::new(target, kind, request, options.fields);
+    let mut write = Write::new(target, options.dry_run, warnings);
     let done = update::run(&mut write, &mut patch).await?;
-    update::answer(write, done)
+    update::answer(&write, done)
 }
 
 impl Patch {
-    pub fn new(
-        target: Target<'_>,
-        request: &Request,
-        fields: FieldValidation,
-    ) -> Result<Self, Status> {
-        let builtin = target.info.proto.is_some();
-        let kind = match request.media {
-            Some(Media::JsonPatch) => Kind::Json,
-            Some(Media::MergePatch) => Kind::Merge,
-            Some(Media::StrategicMergePatch) if builtin => Kind::Strategic,
-            Some(Media::ApplyPatch | Media::ApplyPatchCbor) => {
-                return Err(Status::not_implemented("server-side apply"));
-            }
-            _ => return Err(unsupported(builtin)),
-        };
+    pub fn new(target: Target<'_>, kind: Kind, request: &Request, fields: FieldValidation) -> Self {
         let version = target.version.name.clone();
-        Ok(Self { kind, body: request.body.clone(), fields, info: target.info.clone(), version })
+        Self { kind, body: request.body.clone(), fields, info: target.info.clone(), version }
     }
 
     fn version(&self) -> &VersionInfo {

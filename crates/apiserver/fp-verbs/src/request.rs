@@ -80,35 +80,36 @@ pub struct ListMeta {
     pub remaining: Option<u64>,
 }
 
+/// What a request came to. The warnings go with a refusal too.
+pub struct Answer {
+    pub result: Result<Response, Status>,
+    pub warnings: Vec<String>,
+}
+
 pub enum Response {
     /// One object, with the code to answer (200, 201, 202).
     Object {
         code: u16,
         view: View,
-        warnings: Vec<String>,
     },
     /// An object of a kind that is no resource's own (Scale, a review): `gvk` is in its body.
     Plain {
         code: u16,
         object: Object,
         proto: Option<&'static fp_object::proto::Message>,
-        warnings: Vec<String>,
     },
     List {
         info: Arc<ResourceInfo>,
         version: Arc<str>,
         items: Vec<View>,
         meta: ListMeta,
-        warnings: Vec<String>,
     },
     Watch(WatchAnswer),
     /// A `Status` of success: what a delete answers.
     Success {
         code: u16,
         status: Object,
-        warnings: Vec<String>,
     },
-    Failure(Status),
 }
 
 /// A watch in progress: HTTP pulls events and encodes them.

@@ -14,15 +14,18 @@ use crate::options::{WriteKind, WriteOptions};
 use crate::request::{Request, Response};
 use crate::target::Target;
 
-pub async fn create(target: Target<'_>, request: &Request) -> Result<Response, Status> {
+pub async fn create(
+    target: Target<'_>,
+    request: &Request,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
     let options = WriteOptions::parse(&request.query, WriteKind::Create)?;
     if let Some(part) = target.info.strategy.and_then(|s| s.create_not_built) {
         return Err(Status::not_implemented(part));
     }
-    let mut warnings = target.warnings();
     let expected = Expected { info: target.info, version: target.version };
     let mut object =
-        body::decode(expected, request.media, &request.body, options.fields, &mut warnings)?;
+        body::decode(expected, request.media, &request.body, options.fields, warnings)?;
     match &*target.info.gr.resource {
         "selfsubjectaccessreviews" => access(target, &mut object, None, false).await?,
         "subjectaccessreviews" => {
@@ -37,7 +40,7 @@ pub async fn create(target: Target<'_>, request: &Request) -> Result<Response, S
         "selfsubjectreviews" => who_am_i(target.user, &mut object),
         other => return Err(Status::not_implemented(other)),
     }
-    Ok(Response::Plain { code: 201, object, proto: target.info.proto, warnings })
+    Ok(Response::Plain { code: 201, object, proto: target.info.proto })
 }
 
 /// The user that a SubjectAccessReview speaks of.

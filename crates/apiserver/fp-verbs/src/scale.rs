@@ -10,7 +10,7 @@ use fp_schema::{Scale, VersionInfo};
 use serde_json::json;
 
 use crate::options::{self, WriteKind, WriteOptions};
-use crate::patch::Patch;
+use crate::patch::{self, Patch};
 use crate::request::{Content, Query, Request, Response};
 use crate::status::from_registry;
 use crate::target::Target;
@@ -106,8 +106,8 @@ fn paths<'a>(target: &Target<'a>) -> &'a Scale {
         .expect("`serve` routes here only where there is a scale subresource")
 }
 
-fn plain(object: Object, warnings: Vec<String>) -> Response {
-    Response::Plain { code: 200, object, proto: None, warnings }
+fn plain(object: Object) -> Response {
+    Response::Plain { code: 200, object, proto: None }
 }
 
 pub async fn get(target: Target<'_>, query: &Query) -> Result<Response, Status> {
@@ -124,7 +124,7 @@ pub async fn get(target: Target<'_>, query: &Query) -> Result<Response, Status> 
             "the spec replicas field {path:?} does not exist"
         )));
     }
-    Ok(plain(scale, target.warnings()))
+    Ok(plain(scale))
 }
 
 /// How the Scale changes; the object follows.
@@ -202,24 +202,34 @@ fn check_kind(scale: &Object) -> Result<(), Status> {
     Ok(())
 }
 
-pub async fn update(target: Target<'_>, request: &Request) -> Result<Response, Status> {
+pub async fn update(
+    target: Target<'_>,
+    request: &Request,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
     let options = WriteOptions::parse(&request.query, WriteKind::Update)?;
     let body = crate::body::read_plain(request.media, &request.body, "Scale")?;
-    run(target, options, Wanted::Body(body)).await
+    run(target, options, Wanted::Body(body), warnings).await
 }
 
-pub async fn patch(target: Target<'_>, request: &Request) -> Result<Response, Status> {
+pub async fn patch(
+    target: Target<'_>,
+    request: &Request,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
+    let kind = patch::Kind::of(target, request.media)?;
     let options = WriteOptions::parse(&request.query, WriteKind::Patch)?;
-    let patch = Patch::new(target, request, options.fields)?;
-    run(target, options, Wanted::Patch(patch)).await
+    let patch = Patch::new(target, kind, request, options.fields);
+    run(target, options, Wanted::Patch(patch), warnings).await
 }
 
 async fn run(
     target: Target<'_>,
     options: WriteOptions,
     wanted: Wanted,
+    warnings: &mut Vec<String>,
 ) -> Result<Response, Status> {
-    let mut write = Write::new(target, options.dry_run);
+    let mut write = Write::new(target, options.dry_run, warnings);
     let mut change = Rescale { paths: paths(&target), name: target.name, wanted };
     let done = update::run(&mut write, &mut change).await?;
     let object = match write.view(done.stored)?.content {
@@ -228,5 +238,5 @@ async fn run(
     };
     let (scale, _) =
         of(paths(&target), &object).map_err(|s| Status::new(400, Reason::BadRequest, s.message))?;
-    Ok(plain(scale, write.warnings))
+    Ok(plain(scale))
 }

@@ -6,7 +6,7 @@ use fp_object::status::{About, Status};
 use fp_schema::{Origin, ResourceInfo, Sub, VersionInfo};
 
 use crate::authorize::{self, Verb};
-use crate::request::{Request, Response};
+use crate::request::{Answer, Request, Response};
 use crate::status::no_such_method;
 use crate::surface::{Resolved, Surface};
 use crate::target::Target;
@@ -14,14 +14,17 @@ use crate::update::sub_of;
 use crate::{create, delete, get, list, patch, reviews, scale, update, watch};
 
 /// Answers a resource request.
-pub async fn serve(surface: &Surface, request: Request) -> Response {
-    match route(surface, &request).await {
-        Ok(response) => response,
-        Err(status) => Response::Failure(status),
-    }
+pub async fn serve(surface: &Surface, request: Request) -> Answer {
+    let mut warnings = Vec::new();
+    let result = route(surface, &request, &mut warnings).await;
+    Answer { result, warnings }
 }
 
-async fn route(surface: &Surface, request: &Request) -> Result<Response, Status> {
+async fn route(
+    surface: &Surface,
+    request: &Request,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
     let path = &request.path;
     check_segment("Namespace", path.namespace.as_deref())?;
     check_segment("Name", path.name.as_deref())?;
@@ -58,7 +61,8 @@ async fn route(surface: &Surface, request: &Request) -> Result<Response, Status>
     let namespace = namespace(&info, path, verb)?;
     let sub = sub(&info, version, path.subresource.as_deref().unwrap_or(""), name)?;
     let target = Target { surface, user, scope, info: &info, version, namespace, name, sub, mixed };
-    dispatch(target, verb, request).await
+    warnings.extend(target.deprecation());
+    dispatch(target, verb, request, warnings).await
 }
 
 /// A name must be one segment of a path.
@@ -119,7 +123,12 @@ fn sub(
     }
 }
 
-async fn dispatch(target: Target<'_>, verb: Verb, request: &Request) -> Result<Response, Status> {
+async fn dispatch(
+    target: Target<'_>,
+    verb: Verb,
+    request: &Request,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
     let named = !target.name.is_empty();
     let query = &request.query;
     match target.sub {
@@ -127,8 +136,8 @@ async fn dispatch(target: Target<'_>, verb: Verb, request: &Request) -> Result<R
         Sub::Scale => {
             return match verb {
                 Verb::Get if named => scale::get(target, query).await,
-                Verb::Update if named => scale::update(target, request).await,
-                Verb::Patch if named => scale::patch(target, request).await,
+                Verb::Update if named => scale::update(target, request, warnings).await,
+                Verb::Patch if named => scale::patch(target, request, warnings).await,
                 _ => Err(Status::method_not_allowed(target.about(), verb.as_str())),
             };
         }
@@ -159,13 +168,13 @@ async fn dispatch(target: Target<'_>, verb: Verb, request: &Request) -> Result<R
         Verb::Watch => watch::watch(target, query).await,
         Verb::Create if named => Err(no_such_method(target.info, target.name)),
         Verb::Create if target.info.strategy.is_some_and(|s| s.virtual_only) => {
-            reviews::create(target, request).await
+            reviews::create(target, request, warnings).await
         }
-        Verb::Create => create::create(target, request).await,
+        Verb::Create => create::create(target, request, warnings).await,
         Verb::Update | Verb::Patch if !named => Err(no_such_method(target.info, target.name)),
-        Verb::Update => update::update(target, request).await,
-        Verb::Patch => patch::patch(target, request).await,
-        Verb::Delete => delete::delete(target, request).await,
-        Verb::DeleteCollection => delete::collection(target, request).await,
+        Verb::Update => update::update(target, request, warnings).await,
+        Verb::Patch => patch::patch(target, request, warnings).await,
+        Verb::Delete => delete::delete(target, request, warnings).await,
+        Verb::DeleteCollection => delete::collection(target, request, warnings).await,
     }
 }

@@ -65,16 +65,16 @@ impl<'a> Target<'a> {
 
     /// The warning that every answer in a deprecated version carries: the definition's own, or
     /// Kubernetes' (`defaultDeprecationWarning`).
-    pub fn warnings(&self) -> Vec<String> {
-        let Some(own) = &self.version.deprecated else { return Vec::new() };
+    pub fn deprecation(&self) -> Option<String> {
+        let own = self.version.deprecated.as_ref()?;
         if !own.is_empty() {
-            return vec![own.clone()];
+            return Some(own.clone());
         }
         let (group, kind, name) = (&self.info.gr.group, &self.info.kind, &self.version.name);
         let newer = self.info.versions.iter().take_while(|v| v.name != *name);
         let better = newer.filter(|v| v.served && v.deprecated.is_none()).map(|v| &v.name).next();
         let instead = better.map(|v| format!("; use {group}/{v} {kind}")).unwrap_or_default();
-        vec![format!("{group}/{name} {kind} is deprecated{instead}")]
+        Some(format!("{group}/{name} {kind} is deprecated{instead}"))
     }
 }
 

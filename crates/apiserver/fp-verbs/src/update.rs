@@ -80,22 +80,26 @@ pub struct Done {
     pub created: bool,
 }
 
-pub async fn update(target: Target<'_>, request: &Request) -> Result<Response, Status> {
+pub async fn update(
+    target: Target<'_>,
+    request: &Request,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
     let options = WriteOptions::parse(&request.query, WriteKind::Update)?;
-    let mut write = Write::new(target, options.dry_run);
+    let mut write = Write::new(target, options.dry_run, warnings);
     let expected = Expected { info: target.info, version: target.version };
     let mut object =
-        body::decode(expected, request.media, &request.body, options.fields, &mut write.warnings)?;
+        body::decode(expected, request.media, &request.body, options.fields, write.warnings)?;
     write.settle_namespace(&mut object)?;
     check_name(&object, target.name)?;
-    dedup_owners(&mut object, &mut write.warnings);
+    dedup_owners(&mut object, write.warnings);
     let done = run(&mut write, &mut Replace::new(object)).await?;
-    answer(write, done)
+    answer(&write, done)
 }
 
-pub fn answer(write: Write<'_>, done: Done) -> Result<Response, Status> {
+pub fn answer(write: &Write<'_>, done: Done) -> Result<Response, Status> {
     let code = if done.created { 201 } else { 200 };
-    Ok(Response::Object { code, view: write.view(done.stored)?, warnings: write.warnings })
+    Ok(Response::Object { code, view: write.view(done.stored)? })
 }
 
 pub fn check_name(object: &Object, name: &str) -> Result<(), Status> {
@@ -134,7 +138,7 @@ async fn absent(write: &mut Write<'_>, change: &mut dyn Change) -> Result<Round<
     if !change.may_create() || !write.allows_create_on_update() {
         return Err(Status::not_found(target.about()));
     }
-    let mut object = change.apply(None, &mut write.warnings)?;
+    let mut object = change.apply(None, write.warnings)?;
     if !object.uid().is_empty() {
         let why = format!(
             "Precondition failed: UID in precondition: {}, UID in object meta: ",
@@ -182,7 +186,7 @@ async fn existing(
         return Err(revision_refused(target, change.expects().unwrap_or("")));
     }
     let old = view::in_version(target.info, target.version, &entry)?;
-    let mut object = change.apply(Some(&old), &mut write.warnings)?;
+    let mut object = change.apply(Some(&old), write.warnings)?;
     write.settle_namespace(&mut object)?;
     check_name(&object, target.name)?;
     check_uid(target.about(), &object, &old)?;
@@ -193,13 +197,13 @@ async fn existing(
         let attributes = write.attributes(Operation::Update, target.name, Some(&old));
         surface.admission.mutate(&attributes, &mut object).await?;
     }
-    dedup_owners(&mut object, &mut write.warnings);
+    dedup_owners(&mut object, write.warnings);
     check_revision(write, &object, &revision)?;
     object.set_meta("resourceVersion", revision);
 
     before_update(write, &mut object, &old);
     if crd::is_crd(target.info) {
-        crd::check(&object, Some(&old), &mut write.warnings)?;
+        crd::check(&object, Some(&old), write.warnings)?;
     }
     let errors = write.validate_update(&object, &old);
     write.check(&object, target.name, &errors)?;

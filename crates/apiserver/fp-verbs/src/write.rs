@@ -35,12 +35,13 @@ pub struct Write<'a> {
     pub target: Target<'a>,
     pub dry_run: bool,
     pub guards: &'a [Guard],
-    pub warnings: Vec<String>,
+    /// Those of the whole request.
+    pub warnings: &'a mut Vec<String>,
 }
 
 impl<'a> Write<'a> {
-    pub fn new(target: Target<'a>, dry_run: bool) -> Self {
-        Self { target, dry_run, guards: &[], warnings: target.warnings() }
+    pub fn new(target: Target<'a>, dry_run: bool, warnings: &'a mut Vec<String>) -> Self {
+        Self { target, dry_run, guards: &[], warnings }
     }
 
     pub fn about<'b>(&self, name: &'b str) -> About<'b>

@@ -52,7 +52,7 @@ async fn pages() {
         201 {"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"kcp.io/cluster":"root"},"creationTimestamp":"T","labels":{"x":"2"},"name":"b","namespace":"default","resourceVersion":"2","uid":"U"}}
         201 {"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"kcp.io/cluster":"other"},"creationTimestamp":"T","name":"c","namespace":"default","resourceVersion":"3","uid":"U"}}"#]]).await;
     let first = server.send("GET /api/v1/namespaces/default/configmaps?limit=1", "").await;
-    let Response::List { meta, .. } = &first else { panic!("no list") };
+    let Ok(Response::List { meta, .. }) = &first.result else { panic!("no list") };
     let token = meta.continue_token.clone().expect("there is more");
     let rest = format!("GET /api/v1/namespaces/default/configmaps?limit=1&continue={token}");
     let other = format!(
@@ -70,7 +70,7 @@ async fn pages() {
     ]);
     server.store.compact(server.store.head().await.expect("a head")).await.expect("compact");
     let expired = server.send(&rest, "").await;
-    let Response::Failure(status) = &expired else { panic!("not expired: {}", show(expired)) };
+    let Err(status) = &expired.result else { panic!("not expired: {}", show(expired)) };
     let fresh = status.continue_token.clone().expect("a fresh token");
     lines.push(format!("{} {}", status.code, status.reason.as_str()));
     let again = format!("GET /api/v1/namespaces/default/configmaps?limit=1&continue={fresh}");

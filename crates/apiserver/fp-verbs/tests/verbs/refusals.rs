@@ -57,7 +57,7 @@ async fn bodies() {
         POST /apis/example.com/v1/namespaces/default/lamps {"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"a","labels":{"x":1}}}
         POST /apis/example.com/v1/namespaces/default/lamps proto {}
         PATCH /apis/example.com/v1/namespaces/default/lamps/a strategic {}
-        PATCH /apis/example.com/v1/namespaces/default/lamps/a apply {}
+        PATCH /apis/example.com/v1/namespaces/default/lamps/a?force=true&fieldManager=x apply {}
         POST /api/v1/namespaces/default/resourcequotas {"metadata":{"name":"a"}}
         DELETE /api/v1/namespaces/default/configmaps/a?propagationPolicy=Foreground
         "#,

@@ -14,7 +14,9 @@ use fp_object::status::{About, Status};
 use fp_object::{Object, Value};
 use fp_registry::store::StoreBackend;
 use fp_schema::{Origin, ResourceInfo, Segment, crd};
-use fp_verbs::request::{Content, Media, Method, Request, Response, View, WatchAnswer, WatchEvent};
+use fp_verbs::request::{
+    Answer, Content, Media, Method, Request, Response, View, WatchAnswer, WatchEvent,
+};
 use fp_verbs::{Directory, LocalClient, Located, Resolved, Resolver, Surface, serve};
 
 pub const LAMPS: &str = include_str!("lamps.json");
@@ -166,11 +168,11 @@ impl Server {
     }
 
     /// `POST /clusters/root/api/v1/... type` with a body; the type is `yaml`, `json-patch`, ...
-    pub async fn send(&self, line: &str, body: impl Into<Bytes>) -> Response {
+    pub async fn send(&self, line: &str, body: impl Into<Bytes>) -> Answer {
         self.send_as("system:masters", line, body).await
     }
 
-    pub async fn send_as(&self, group: &str, line: &str, body: impl Into<Bytes>) -> Response {
+    pub async fn send_as(&self, group: &str, line: &str, body: impl Into<Bytes>) -> Answer {
         let mut words = line.split_whitespace();
         let method = match words.next() {
             Some("GET") => Method::Get,
@@ -220,7 +222,7 @@ impl Server {
 
     pub async fn watch(&self, line: &str) -> WatchAnswer {
         match self.send(line, "").await {
-            Response::Watch(answer) => answer,
+            Answer { result: Ok(Response::Watch(watch)), .. } => watch,
             other => panic!("no watch: {}", show(other)),
         }
     }
@@ -268,33 +270,35 @@ fn brief(view: &View) -> String {
     format!("{}/{}@{}", object.namespace(), object.name(), object.resource_version())
 }
 
-pub fn show(response: Response) -> String {
-    match response {
-        Response::Object { code, view, warnings } => {
-            answer(code, &warnings, &stable(object(&view)))
+pub fn show(answer: Answer) -> String {
+    let warnings = answer.warnings;
+    let response = match answer.result {
+        Ok(response) => response,
+        Err(status) => {
+            // What a refused patch made of the object holds its uid and time: cut there.
+            let message = status.message.split("\\\"creationTimestamp").next().unwrap_or("");
+            return text(status.code, &warnings, &format!("{} {message}", status.reason.as_str()));
         }
-        Response::Plain { code, object, warnings, .. } => answer(code, &warnings, &stable(object)),
-        Response::Success { code, status, warnings } => answer(code, &warnings, &stable(status)),
-        Response::List { items, meta, warnings, .. } => {
+    };
+    match response {
+        Response::Object { code, view } => text(code, &warnings, &stable(object(&view))),
+        Response::Plain { code, object, .. } => text(code, &warnings, &stable(object)),
+        Response::Success { code, status } => text(code, &warnings, &stable(status)),
+        Response::List { items, meta, .. } => {
             let names: Vec<String> = items.iter().map(brief).collect();
             let more = if meta.continue_token.is_some() { " more" } else { "" };
             let remaining = meta.remaining.map(|n| format!(" remaining={n}")).unwrap_or_default();
-            answer(
+            text(
                 200,
                 &warnings,
                 &format!("[{}] rv={}{more}{remaining}", names.join(" "), meta.resource_version),
             )
         }
         Response::Watch(_) => "watch".into(),
-        Response::Failure(status) => {
-            // What a refused patch made of the object holds its uid and time: cut there.
-            let message = status.message.split("\\\"creationTimestamp").next().unwrap_or("");
-            format!("{} {} {message}", status.code, status.reason.as_str())
-        }
     }
 }
 
-fn answer(code: u16, warnings: &[String], body: &str) -> String {
+fn text(code: u16, warnings: &[String], body: &str) -> String {
     let mut out = code.to_string();
     for warning in warnings {
         out.push_str(&format!(" (warning: {warning})"));

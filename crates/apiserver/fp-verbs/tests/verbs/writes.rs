@@ -73,6 +73,7 @@ async fn fields_that_a_kind_does_not_know() {
         POST /apis/example.com/v1/namespaces/default/lamps {"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"a","shade":1},"spec":{"shade":1}}
         POST /apis/example.com/v1/namespaces/default/lamps?fieldValidation=Strict {"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"b"},"spec":{"shade":1}}
         PATCH /apis/example.com/v1/namespaces/default/lamps/a?fieldValidation=Strict merge {"spec":{"shade":1}}
+        POST /apis/example.com/v1/namespaces/default/lamps {"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"b"},"spec":{"shade":1,"color":"blue"}}
         "#,
         expect![[r#"
             201 (warning: duplicate field "data.k") (warning: unknown field "shade") {"apiVersion":"v1","data":{"k":"w"},"kind":"ConfigMap","metadata":{"annotations":{"kcp.io/cluster":"root"},"creationTimestamp":"T","name":"a","namespace":"default","resourceVersion":"1","uid":"U"}}
@@ -81,7 +82,8 @@ async fn fields_that_a_kind_does_not_know() {
             400 BadRequest ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string
             201 (warning: unknown field "metadata.shade") (warning: unknown field "spec.shade") {"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"annotations":{"kcp.io/cluster":"root"},"creationTimestamp":"T","generation":1,"name":"a","namespace":"default","resourceVersion":"3","uid":"U"},"spec":{"bulbs":1}}
             400 BadRequest Lamp in version "v1" cannot be handled as a Lamp: strict decoding error: unknown field "spec.shade"
-            422 Invalid  "" is invalid: patch: Invalid value: "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Lamp\",\"metadata\":{\"annotations\":{\"kcp.io/cluster\":\"root\"},"#]],
+            422 Invalid  "" is invalid: patch: Invalid value: "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Lamp\",\"metadata\":{\"annotations\":{\"kcp.io/cluster\":\"root\"},
+            422 (warning: unknown field "spec.shade") Invalid Lamp.example.com "b" is invalid: spec.color: Unsupported value: "blue": supported values: "red", "green""#]],
     )
     .await;
 }
