@@ -1,3 +1,5 @@
+//! Credentials and addresses from kubeconfigs.
+
 use super::*;
 use crate::flags::{self, Entry as Plugin};
 use expect_test::{Expect, expect};

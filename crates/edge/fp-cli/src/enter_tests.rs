@@ -1,3 +1,5 @@
+//! Entering workspaces: paths, contexts, what is printed.
+
 use super::*;
 use expect_test::{Expect, expect};
 

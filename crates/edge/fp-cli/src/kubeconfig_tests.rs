@@ -1,3 +1,5 @@
+//! Kubeconfigs: merged, changed, written.
+
 use super::*;
 use expect_test::{Expect, expect};
 use std::ffi::OsString;

@@ -1,3 +1,5 @@
+//! Lists, watches, observers, followers and rings, as scripts and what they print.
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::future::Future;

@@ -1,3 +1,5 @@
+//! Values both ways.
+
 use bytes::Bytes;
 use expect_test::{Expect, expect};
 use fp_base::{ClusterName, Revision};

@@ -1,3 +1,5 @@
+//! Keys both ways.
+
 use expect_test::{Expect, expect};
 use fp_base::{ClusterName, ClusterScope};
 
