@@ -299,6 +299,7 @@ fn start_controllers(
             Arc::new(User::new("system:kcp:controllers", &["system:masters"])),
         ),
         types: indexes.types.clone(),
+        outlines: Default::default(),
         config: fp_controllers::world::Config {
             shard_name: SHARD.into(),
             base_url: urls.base.clone(),

@@ -83,6 +83,11 @@ impl Table {
         self.state.read().entries.get(key).cloned()
     }
 
+    /// True when some entry fits. `fits` runs with the table held: it must be quick.
+    pub fn any(&self, fits: impl Fn(&Entry) -> bool) -> bool {
+        self.state.read().entries.values().any(|entry| fits(entry))
+    }
+
     /// The entries in key order.
     pub fn list(&self, query: Query<'_>) -> Listed {
         let state = self.state.read();

@@ -75,9 +75,12 @@ fn of_crd(world: &World, at: &ObjectKey) -> Vec<ObjectKey> {
 
 struct ApiBindings(Arc<World>);
 
-fn bound_crd(world: &World, name: &str) -> Option<Object> {
+fn bound_crd(world: &World, name: &str) -> Option<Arc<Object>> {
     let at = key(&ClusterName::system(system::BOUND_CRDS), name);
-    world.builtin(group::APIEXTENSIONS, "customresourcedefinitions").get(&at).map(|e| e.object())
+    world
+        .builtin(group::APIEXTENSIONS, "customresourcedefinitions")
+        .get(&at)
+        .map(|e| world.outline(&e))
 }
 
 impl ApiBindings {
@@ -85,8 +88,11 @@ impl ApiBindings {
         let spec: ApiExportSpec = api::part(export, "spec");
         let schemas = self.0.system(group::APIS, "apiresourceschemas");
         let found = |r: &api::ExportResource| {
-            let schema = schemas.get(&key(cluster, &r.schema)).map(|e| e.object());
-            let crd = schema.as_ref().and_then(|s| bound_crd(&self.0, s.uid()));
+            let entry = schemas.get(&key(cluster, &r.schema));
+            let outline = entry.as_ref().map(|e| self.0.outline(e));
+            let crd = outline.as_ref().and_then(|s| bound_crd(&self.0, s.uid()));
+            // Only a CRD that is still to be made needs the whole schema.
+            let schema = if crd.is_some() { outline } else { entry.map(|e| Arc::new(e.object())) };
             Exported { schema_name: r.schema.clone(), is_crd: r.is_crd(), schema, crd }
         };
         spec.resources.iter().map(found).collect()
@@ -97,7 +103,7 @@ impl ApiBindings {
         let crds = self.0.builtin(group::APIEXTENSIONS, "customresourcedefinitions");
         let own = self.0.in_cluster(&crds, cluster);
         let mut out: Vec<Other> =
-            own.iter().map(|e| Other { crd: e.object(), binding: None }).collect();
+            own.iter().map(|e| Other { crd: self.0.outline(e), binding: None }).collect();
         for binding in bindings {
             let spec: ApiBindingSpec = api::part(binding, "spec");
             let status: ApiBindingStatus = api::part(binding, "status");

@@ -91,8 +91,8 @@ impl Reconciler for EndpointSlices {
     }
 }
 
+/// Stops at the first one: popular exports have as many bindings as there are workspaces.
 fn has_bindings(world: &World, cluster: &fp_base::ClusterName, export: &str) -> bool {
     let label = fp_kcp::hash::export_label(cluster, export);
-    let table = world.system(group::APIS, "apibindings");
-    world.everywhere(&table).iter().any(|e| e.label(names::EXPORT_LABEL) == Some(&label))
+    world.system(group::APIS, "apibindings").any(|e| e.label(names::EXPORT_LABEL) == Some(&label))
 }

@@ -1,22 +1,24 @@
 //! What every controller reads and writes: the informer's copy, the path index, and a client in
 //! the process.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use fp_base::{ClusterName, ClusterPath, ClusterScope, Gr, Gvr};
-use fp_informer::{Entry, Informer, ObjectKey, Table, TableId};
+use fp_base::{ClusterName, ClusterPath, ClusterScope, Gr, Gvr, Revision};
+use fp_informer::{Entry, Informer, ObjectKey, Query, Table, TableId};
 use fp_kcp::api::TypeRef;
 use fp_kcp::api::WorkspaceTypeSpec;
 use fp_kcp::bypath::ByPath;
 use fp_kcp::names::{self, group};
 use fp_kcp::workspacetype::{self, WorkspaceType};
-use fp_object::Object;
 use fp_object::meta::Meta;
 use fp_object::status::Status;
 use fp_object::time;
+use fp_object::{Object, Value};
 use fp_schema::{ResourceInfo, Segment, Sub};
 use fp_verbs::local::{At, Preconditions};
 use fp_verbs::{Directory, LocalClient, Located, Resolver};
+use parking_lot::Mutex;
 
 use crate::action::Target;
 
@@ -42,7 +44,12 @@ pub struct World {
     /// WorkspaceTypes by path.
     pub types: Arc<ByPath<WorkspaceTypeSpec>>,
     pub config: Config,
+    /// By revision, which names one state of one object. See [`World::outline`].
+    pub outlines: Mutex<HashMap<Revision, Arc<Object>>>,
 }
+
+/// How many outlines are kept: more definitions than that are parsed again.
+const OUTLINES_MAX: usize = 4096;
 
 /// The segment of custom resources that no export has bound.
 const CUSTOM: &str = "customresources";
@@ -132,21 +139,36 @@ impl World {
         self.listed(table, &ClusterScope::One(cluster.clone()), Some(namespace))
     }
 
+    /// A definition (APIResourceSchema or CRD) without its schemas, parsed once: every binding of
+    /// every workspace looks at the same few, whose schemas are large.
+    pub fn outline(&self, entry: &Entry) -> Arc<Object> {
+        if let Some(known) = self.outlines.lock().get(&entry.revision) {
+            return known.clone();
+        }
+        let mut object = entry.object();
+        let versions = object
+            .get_mut("spec")
+            .and_then(|s| s.get_mut("versions"))
+            .and_then(Value::as_array_mut);
+        for version in versions.into_iter().flatten().filter_map(Value::as_object_mut) {
+            version.remove("schema");
+        }
+        let outline = Arc::new(object);
+        let mut outlines = self.outlines.lock();
+        if outlines.len() >= OUTLINES_MAX {
+            outlines.clear();
+        }
+        outlines.insert(entry.revision, outline.clone());
+        outline
+    }
+
     fn listed(
         &self,
         table: &Table,
         scope: &ClusterScope,
         namespace: Option<&str>,
     ) -> Vec<Arc<Entry>> {
-        table
-            .list(fp_informer::Query {
-                scope,
-                namespace,
-                start_after: None,
-                limit: 0,
-                filter: None,
-            })
-            .entries
+        table.list(Query { scope, namespace, start_after: None, limit: 0, filter: None }).entries
     }
 
     /// The cluster that a path or a name leads to.

@@ -2,12 +2,14 @@
 //!
 //! Rules: kcp `pkg/reconciler/apis/apibinding/conflict_checker.go`.
 
+use std::sync::Arc;
+
 use fp_object::meta::Meta;
 use fp_object::{Object, Value};
 
 /// Another definition in the cluster.
 pub struct Other {
-    pub crd: Object,
+    pub crd: Arc<Object>,
     /// The binding that brings it, with its export's path and name; `None` for a CRD of the
     /// cluster itself.
     pub binding: Option<(String, String, String)>,

@@ -5,6 +5,7 @@
 //! is bound at once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fp_base::ClusterName;
 use fp_kcp::api::{self, ApiExportSpec, ResourceLock};
@@ -23,10 +24,10 @@ pub struct Exported {
     /// The schema's name, as the export gives it.
     pub schema_name: String,
     pub is_crd: bool,
-    /// The APIResourceSchema, if it exists.
-    pub schema: Option<Object>,
-    /// The bound CRD of that schema, if it exists.
-    pub crd: Option<Object>,
+    /// The APIResourceSchema, if it exists; its versions carry their schemas while there is no CRD.
+    pub schema: Option<Arc<Object>>,
+    /// The bound CRD of that schema, if it exists, without the schemas of its versions.
+    pub crd: Option<Arc<Object>>,
 }
 
 /// One binding and what it refers to.

@@ -54,8 +54,8 @@ fn world(crd: Option<Object>) -> World {
     let exported = Exported {
         schema_name: "v1.lamps.home.example.dev".into(),
         is_crd: true,
-        schema: Some(schema()),
-        crd,
+        schema: Some(Arc::new(schema())),
+        crd: crd.map(Arc::new),
     };
     World {
         export: Some(object(json!({"status": {"identityHash": "id"}}))),
@@ -153,7 +153,7 @@ fn what_stands_in_the_way() {
         ),
     );
     let mut named = world(Some(crd(true)));
-    named.others = vec![conflict::Other { crd: crd(true), binding: None }];
+    named.others = vec![conflict::Other { crd: Arc::new(crd(true)), binding: None }];
     let why = "Unable to bind APIs: naming conflict with CustomResourceDefinition \"s1\": spec.names.plural=lamps is forbidden";
     check(
         &named,
