@@ -35,7 +35,7 @@ fn short_names(names: Option<&Value>) -> Vec<&str> {
 pub fn check(binding: &str, schema: &Object, others: &[Other]) -> Option<String> {
     let mut sorted: Vec<&Other> = others.iter().collect();
     sorted.sort_by(|a, b| a.crd.uid().cmp(b.crd.uid()));
-    sorted.into_iter().filter(|o| !o.binding.as_ref().is_some_and(|b| b.0 == binding)).find_map(
+    sorted.into_iter().filter(|o| o.binding.as_ref().is_none_or(|b| b.0 != binding)).find_map(
         |other| {
             let details = names_conflict(&other.crd, schema)?;
             Some(match &other.binding {
