@@ -278,13 +278,13 @@ mod tests {
             namespace: namespace.into(),
             name: name.into(),
         };
-        let entry = Entry {
-            key: key.clone(),
-            revision: Revision(1),
-            json: body.as_bytes().to_vec().into(),
-            labels: Box::default(),
-            deleting: false,
-        };
+        let entry = Entry::new(
+            key.clone(),
+            Revision(1),
+            body.as_bytes().to_vec().into(),
+            Box::default(),
+            false,
+        );
         rbac.apply(Kind::of(resource).unwrap(), &key, Some(&entry));
     }
 
