@@ -163,7 +163,10 @@ fn known_tokens(path: &Path) -> Result<BTreeMap<String, String>, Error> {
     let Some(content) = read else { return Ok(BTreeMap::new()) };
     let fail = |why: String| Error::Kubeconfig { path: path.to_owned(), why };
     let text = String::from_utf8(content).map_err(|e| fail(e.to_string()))?;
-    let config: Value = serde_saphyr::from_str(&text).map_err(|e| fail(e.to_string()))?;
+    // The parser shows the place in lines of their own; a refusal is one line.
+    let first_line =
+        |e: serde_saphyr::Error| e.to_string().lines().next().unwrap_or_default().to_owned();
+    let config: Value = serde_saphyr::from_str(&text).map_err(|e| fail(first_line(e)))?;
     let users =
         config.get("users").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let pair = |u: &Value| {

@@ -141,7 +141,7 @@ impl Server {
     /// kubectl finds its plugins by name on the path.
     fn link_plugins(&self) -> Result<()> {
         std::fs::create_dir_all(&self.plugins)?;
-        for name in ["kubectl-ws", "kubectl-kcp", "kubectl-create_workspace"] {
+        for name in ["kubectl-ws", "kubectl-kcp", "kubectl-create-workspace"] {
             let link = self.plugins.join(name);
             if !link.exists() {
                 std::os::unix::fs::symlink(program(), link)?;
