@@ -75,24 +75,31 @@ pub enum Decision {
     NoOpinion,
 }
 
-/// A decision and why: the reason is for audit and for the caller's own error text.
+/// A decision and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub decision: Decision,
+    /// For audit, access reviews and the caller's own error text.
     pub reason: String,
+    /// What else may be told to the refused caller; clients that parse the reason never see it.
+    pub hint: &'static str,
 }
 
 impl Verdict {
     pub fn allow(reason: impl Into<String>) -> Self {
-        Self { decision: Decision::Allow, reason: reason.into() }
+        Self { decision: Decision::Allow, reason: reason.into(), hint: "" }
     }
 
     pub fn deny(reason: impl Into<String>) -> Self {
-        Self { decision: Decision::Deny, reason: reason.into() }
+        Self { decision: Decision::Deny, reason: reason.into(), hint: "" }
     }
 
     pub fn no_opinion(reason: impl Into<String>) -> Self {
-        Self { decision: Decision::NoOpinion, reason: reason.into() }
+        Self { decision: Decision::NoOpinion, reason: reason.into(), hint: "" }
+    }
+
+    pub fn with_hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
     }
 
     pub fn allowed(&self) -> bool {

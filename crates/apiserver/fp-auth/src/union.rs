@@ -14,16 +14,20 @@ pub struct Union(pub Vec<Arc<dyn Authorizer>>);
 impl Authorizer for Union {
     async fn authorize(&self, attributes: &Attributes<'_>) -> Verdict {
         let mut reasons: Vec<String> = Vec::new();
+        let mut hint = "";
         for authorizer in &self.0 {
             let verdict = authorizer.authorize(attributes).await;
             if verdict.decision != Decision::NoOpinion {
                 return verdict;
             }
+            if hint.is_empty() {
+                hint = verdict.hint;
+            }
             if !verdict.reason.is_empty() {
                 reasons.push(verdict.reason);
             }
         }
-        Verdict::no_opinion(reasons.join(", "))
+        Verdict::no_opinion(reasons.join(", ")).with_hint(hint)
     }
 
     async fn rules(&self, user: &User, cluster: &ClusterScope, namespace: &str) -> Rules {
@@ -89,5 +93,48 @@ impl Authorizer for AllowPaths {
 
     async fn rules(&self, _user: &User, _cluster: &ClusterScope, _namespace: &str) -> Rules {
         Rules::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Refuses(&'static str, &'static str);
+
+    #[async_trait]
+    impl Authorizer for Refuses {
+        async fn authorize(&self, _: &Attributes<'_>) -> Verdict {
+            Verdict::no_opinion(self.0).with_hint(self.1)
+        }
+
+        async fn rules(&self, _: &User, _: &ClusterScope, _: &str) -> Rules {
+            Rules::default()
+        }
+    }
+
+    /// Reviews answer the reason alone, which clients compare as a whole.
+    #[tokio::test]
+    async fn a_refusal_keeps_reason_and_hint_apart() {
+        let nobody = User::default();
+        let asked = Attributes {
+            user: &nobody,
+            cluster: None,
+            verb: "get",
+            group: "",
+            version: "",
+            resource: "",
+            subresource: "",
+            namespace: "",
+            name: "",
+            path: Some("/"),
+            deep: false,
+        };
+        let union = Union(vec![
+            Arc::new(Refuses("", "")),
+            Arc::new(Refuses("access denied", "ask an admin")),
+        ]);
+        let want = Verdict::no_opinion("access denied").with_hint("ask an admin");
+        assert_eq!(union.authorize(&asked).await, want);
     }
 }

@@ -123,10 +123,9 @@ pub fn forbidden(asked: &Attributes<'_>, verdict: &Verdict) -> Status {
     };
     let what = what.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let about = About { group: asked.group, resource: asked.resource, name: asked.name };
-    match verdict.reason.as_str() {
-        "" => Status::forbidden(about, what),
-        reason => Status::forbidden(about, format_args!("{what}: {reason}")),
-    }
+    let told = [what.as_str(), &verdict.reason, verdict.hint];
+    let told: Vec<&str> = told.into_iter().filter(|part| !part.is_empty()).collect();
+    Status::forbidden(about, told.join(": "))
 }
 
 #[cfg(test)]

@@ -19,12 +19,12 @@ use crate::clusters::Clusters;
 use crate::names::{self, group, groups};
 use crate::resolver::Tiers;
 
-/// The reason of every refusal past the gate, and of `kubectl auth can-i`.
+/// The reason of every refusal: clients and kcp's tests compare it as a whole.
 pub const DENIED: &str = "access denied";
 const GRANTED: &str = "access granted";
-/// The reason at the gate of a workspace, the same for all that is wrong there.
+/// Told at the gate of a workspace, the same for all that is wrong there.
 pub const NOT_LET_IN: &str =
-    "access denied: the workspace does not exist, or you are not let in (verb \"access\" on \"/\")";
+    "the workspace does not exist, or you are not let in (verb \"access\" on \"/\")";
 
 /// Paths that concern the shard and no workspace (surface 4.2).
 const SHARD_PATHS: [&str; 1] = ["/metrics"];
@@ -42,8 +42,8 @@ pub struct Workspaces {
 type Step = Result<(), Refusal>;
 
 struct Refusal {
-    /// What the caller is told.
-    told: &'static str,
+    /// What the caller is told beyond [`DENIED`].
+    hint: &'static str,
     /// A denial that no later authorizer may overrule.
     final_: bool,
     logged: String,
@@ -51,11 +51,11 @@ struct Refusal {
 
 impl Refusal {
     fn gate(logged: impl Into<String>) -> Self {
-        Self { told: NOT_LET_IN, final_: false, logged: logged.into() }
+        Self { hint: NOT_LET_IN, final_: false, logged: logged.into() }
     }
 
     fn denied(logged: impl Into<String>) -> Self {
-        Self { told: DENIED, final_: false, logged: logged.into() }
+        Self { hint: "", final_: false, logged: logged.into() }
     }
 
     /// Turns "no opinion" into a denial.
@@ -77,11 +77,12 @@ impl Authorizer for Workspaces {
                     (attributes.verb, attributes.path.unwrap_or(attributes.resource));
                 let user = &attributes.user.name;
                 tracing::debug!(%cluster, user, verb, resource, reason = refusal.logged, "request refused");
-                if refusal.final_ {
-                    Verdict::deny(refusal.told)
+                let verdict = if refusal.final_ {
+                    Verdict::deny(DENIED)
                 } else {
-                    Verdict::no_opinion(refusal.told)
-                }
+                    Verdict::no_opinion(DENIED)
+                };
+                verdict.with_hint(refusal.hint)
             }
         }
     }
@@ -466,7 +467,7 @@ mod tests {
             };
             let verdict = world.0.authorize(&attributes).await;
             assert_ne!(verdict.decision, Decision::Allow);
-            assert_eq!(verdict.reason, NOT_LET_IN, "{cluster}");
+            assert_eq!((verdict.reason.as_str(), verdict.hint), (DENIED, NOT_LET_IN), "{cluster}");
         }
     }
 }
