@@ -223,21 +223,36 @@ impl Server {
     }
 
     pub fn kubectl_with(&self, kubeconfig: &Path, args: &[&str]) -> (String, i32) {
+        let mut command = Command::new(tool("kubectl"));
+        let output = self.settle(&mut command, kubeconfig).args(args).output();
+        let output = output.expect("run kubectl");
+        let text = [output.stdout, output.stderr]
+            .map(|b| String::from_utf8_lossy(&b).into_owned())
+            .concat();
+        (text, output.status.code().unwrap_or(-1))
+    }
+
+    /// A line typed at a shell in `folder`, which finds kubectl and the plugins: its output (both
+    /// streams as they come) and exit code.
+    pub fn shell(&self, line: &str, folder: &Path, variables: &[(&str, &str)]) -> (String, i32) {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec 2>&1; {line}")]);
+        command.current_dir(folder).envs(variables.iter().copied());
+        let output = self.settle(&mut command, &self.kubeconfig()).output().expect("run sh");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (text, output.status.code().unwrap_or(-1))
+    }
+
+    /// The environment of kubectl: this server, our plugins, nothing of the person who tests.
+    fn settle<'a>(&self, command: &'a mut Command, kubeconfig: &Path) -> &'a mut Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let tools = tool("kubectl").parent().map(Path::to_owned).unwrap_or_default();
-        let output = Command::new(tool("kubectl"))
-            .args(args)
+        command
             .env("PATH", format!("{}:{}:{path}", self.plugins.display(), tools.display()))
             .env("KUBECONFIG", kubeconfig)
             .env("KUBECTL_KUBERC", "false")
             .env("HOME", &self.root)
             .stdin(Stdio::null())
-            .output()
-            .expect("run kubectl");
-        let text = [output.stdout, output.stderr]
-            .map(|b| String::from_utf8_lossy(&b).into_owned())
-            .concat();
-        (text, output.status.code().unwrap_or(-1))
     }
 
     /// kubectl that must succeed: its output.

@@ -6,6 +6,7 @@ mod it {
     mod files;
     mod objects;
     mod real;
+    mod transcript;
     mod watch;
     mod workspaces;
 }

@@ -82,6 +82,8 @@ fn a_crd_and_its_objects() {
     assert_eq!(code, 1);
     assert!(told.contains("strict decoding error: unknown field \"spec.shade\""), "{told}");
     server.kubectl_ok(&["delete", "crd", "lamps.home.example.dev"]);
+    // kubectl keeps what it has discovered until it looks again.
+    server.kubectl_ok(&["api-resources"]);
     let (told, _) = server.kubectl(&["get", "lamps"]);
     assert_eq!(told, "error: the server doesn't have a resource type \"lamps\"\n");
 }
