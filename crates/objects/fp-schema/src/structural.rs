@@ -2,8 +2,8 @@
 //! tree and shared by content.
 //!
 //! Invariants: a tree is at most [`MAX_DEPTH`] deep and holds at most [`MAX_NODES`] nodes, so that
-//! every recursion over it is bounded; a rule of the schema is either enforced or refused when it
-//! is compiled, never skipped.
+//! every recursion over it is bounded; a rule of the schema is enforced, never skipped: a rule whose
+//! function is not known lets no value pass that is new.
 //! Deliberately absent: validation ratcheting, and the rules' language (CEL).
 
 mod compile;
@@ -38,13 +38,8 @@ pub type Rules<'a> = &'a dyn Fn(&str) -> Option<RuleFn>;
 
 /// Why a schema does not compile.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Error {
-    /// The rule's function is not known: CEL is not built.
-    #[error("CEL rules are not served by this version: {path}: {rule:?}")]
-    Rule { path: String, rule: String },
-    #[error("{0}")]
-    Invalid(FieldError),
-}
+#[error("{0}")]
+pub struct Error(pub FieldError);
 
 /// A compiled schema. At the root, `apiVersion`, `kind` and `metadata` are always known.
 #[derive(Debug, Default)]
@@ -55,7 +50,9 @@ pub struct Structural {
 }
 
 impl Structural {
-    /// Compiles an `openAPIV3Schema`.
+    /// Compiles an `openAPIV3Schema`. A rule that `rules` does not know may stand in a CRD that
+    /// another server has stored: its objects are read, and written as far as the values under the
+    /// rule stay as they are.
     pub fn compile(schema: &Value, rules: Rules<'_>) -> Result<Self, Error> {
         compile::compile(schema, rules)
     }
@@ -287,7 +284,8 @@ pub(crate) struct Rule {
     /// The rule reads `oldSelf`: it holds only between two values.
     pub transition: bool,
     pub optional_old_self: bool,
-    pub holds: RuleFn,
+    /// `None`: not known here.
+    pub holds: Option<RuleFn>,
 }
 
 #[cfg(test)]

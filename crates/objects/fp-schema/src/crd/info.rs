@@ -346,19 +346,4 @@ mod tests {
         assert!(after.terminating && !after.verbs.contains(&"create"));
         assert_ne!(before, after.content_hash);
     }
-
-    #[test]
-    fn refuses_rules_it_does_not_know() {
-        let mut crd = lamps();
-        let rule = json!([{"rule": "self.watts > 1"}]);
-        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] = rule;
-        let Err(Error::Schema { version, source }) = info(&crd) else {
-            panic!("the rule is unknown")
-        };
-        assert_eq!(version, "v1beta1");
-        assert_eq!(
-            source.to_string(),
-            "CEL rules are not served by this version: x-kubernetes-validations[0].rule: \"self.watts > 1\""
-        );
-    }
 }

@@ -72,14 +72,10 @@ pub fn validate_schema(
     if unsupported.is_none() {
         let found = structurality::validate(root, path);
         if found.is_empty() {
-            // Defaults are validated without rules: those that are known hold for nothing here.
+            // Defaults are validated without rules, which are told below.
             match Structural::compile(schema, &|_| Some(|_, _| true)) {
                 Ok(compiled) => errors.extend(defaults::validate(&compiled, path)),
-                // Its rules are told below.
-                Err(structural::Error::Rule { .. }) => {}
-                Err(structural::Error::Invalid(error)) => {
-                    errors.push(FieldError::invalid(path, "", error.to_string()));
-                }
+                Err(error) => errors.push(FieldError::invalid(path, "", error.to_string())),
             }
         }
         errors.extend(found);

@@ -23,7 +23,7 @@ pub const UNSUPPORTED: [(&str, &str); 7] = [
 ];
 
 pub fn compile(schema: &Value, rules: Rules<'_>) -> Result<Structural, Error> {
-    size(schema).map_err(|why| Error::Invalid(FieldError::invalid(Path::Root, "", why)))?;
+    size(schema).map_err(|why| Error(FieldError::invalid(Path::Root, "", why)))?;
     let root = Compiler { rules }.node(schema, &Path::Root)?;
     Ok(Structural { has_rules: root.has_rules, root })
 }
@@ -77,7 +77,7 @@ impl Compiler<'_> {
         for (key, shown) in UNSUPPORTED {
             if schema.get(key).is_some_and(is_set) {
                 let why = format!("OpenAPIV3Schema '{shown}' is not supported");
-                return Err(Error::Invalid(FieldError::invalid(path, "", why)));
+                return Err(Error(FieldError::invalid(path, "", why)));
             }
         }
         let mut node = Node {
@@ -87,7 +87,7 @@ impl Compiler<'_> {
             embedded: flag(schema, "x-kubernetes-embedded-resource"),
             list: list_type(schema),
             default: schema.get("default").filter(|v| !v.is_null()).cloned(),
-            rules: self.rules(schema, path)?,
+            rules: self.rules(schema),
             ..Node::default()
         };
         node.format =
@@ -95,7 +95,7 @@ impl Compiler<'_> {
         if let Some(items) = schema.get("items") {
             if items.is_array() {
                 let why = "OpenAPIV3Schema 'items' must be a schema, but is an array";
-                return Err(Error::Invalid(FieldError::invalid(path, "", why)));
+                return Err(Error(FieldError::invalid(path, "", why)));
             }
             node.items = Some(Box::new(self.node(items, &path.child("items"))?));
         }
@@ -153,7 +153,7 @@ impl Compiler<'_> {
             Some(text) => {
                 let regex = pattern::compile(text).map_err(|why| {
                     let why = format!("must be a valid regular expression, but isn't: {why}");
-                    Error::Invalid(FieldError::invalid(path.child("pattern"), text, why))
+                    Error(FieldError::invalid(path.child("pattern"), text, why))
                 })?;
                 Some(Pattern { text: text.into(), regex })
             }
@@ -203,7 +203,7 @@ impl Compiler<'_> {
         let node = self.node(schema, path)?;
         if node.has_rules {
             let at = path.child("x-kubernetes-validations");
-            return Err(Error::Invalid(FieldError::forbidden(
+            return Err(Error(FieldError::forbidden(
                 at,
                 "must be empty to be structural",
             )));
@@ -211,33 +211,22 @@ impl Compiler<'_> {
         Ok(node)
     }
 
-    fn rules(&self, schema: &Object, path: &Path<'_>) -> Result<Box<[Rule]>, Error> {
-        let Some(list) = schema.get("x-kubernetes-validations").and_then(Value::as_array) else {
-            return Ok(Box::default());
-        };
-        let up = path.child("x-kubernetes-validations");
-        let mut out = Vec::with_capacity(list.len());
-        for (i, rule) in list.iter().enumerate() {
+    fn rules(&self, schema: &Object) -> Box<[Rule]> {
+        let list = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+        let rule = |rule: &Value| {
             let text = |key| rule.get(key).and_then(Value::as_str).unwrap_or("");
-            let unknown = |key| Error::Rule {
-                path: up.index(i).child(key).to_string(),
-                rule: text(key).into(),
-            };
-            if !text("messageExpression").is_empty() {
-                return Err(unknown("messageExpression"));
-            }
-            let holds = (self.rules)(text("rule")).ok_or_else(|| unknown("rule"))?;
-            out.push(Rule {
+            let is_plain = text("messageExpression").is_empty();
+            Rule {
                 text: text("rule").trim().into(),
                 message: text("message").trim().into(),
                 reason: rule.get("reason").and_then(Value::as_str).map(Into::into),
                 field_path: text("fieldPath").trim_start_matches('.').into(),
                 transition: text("rule").contains("oldSelf"),
                 optional_old_self: rule.get("optionalOldSelf") == Some(&Value::Bool(true)),
-                holds,
-            });
-        }
-        Ok(out.into())
+                holds: (self.rules)(text("rule")).filter(|_| is_plain),
+            }
+        };
+        list.map(|list| list.iter().map(rule).collect()).unwrap_or_default()
     }
 }
 

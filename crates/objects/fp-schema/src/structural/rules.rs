@@ -37,8 +37,12 @@ fn walk(
     let old = old.filter(|o| !o.is_null());
     for rule in &node.rules {
         let applies = !rule.transition || old.is_some() || rule.optional_old_self;
-        if applies && !(rule.holds)(value, old) {
-            errors.push(broken(rule, value, node, path));
+        match rule.holds {
+            _ if !applies => {}
+            Some(holds) if holds(value, old) => {}
+            Some(_) => errors.push(broken(rule, value, node, path)),
+            None if old.is_some_and(|old| is_same(value, old, path)) => {}
+            None => errors.push(unknown(rule, path)),
         }
     }
     match value {
@@ -65,6 +69,22 @@ fn walk(
         }
         _ => {}
     }
+}
+
+/// Whether a rule sees the same in both; of the root's metadata it sees the name alone, which cannot
+/// change.
+fn is_same(value: &Value, old: &Value, path: &Path<'_>) -> bool {
+    let (Path::Root, Some(new), Some(old)) = (path, value.as_object(), old.as_object()) else {
+        return value == old;
+    };
+    let seen = |o: &Object| o.iter().filter(|(key, _)| *key != "metadata").count();
+    let stays = |(key, v): (&String, &Value)| key == "metadata" || old.get(key) == Some(v);
+    seen(new) == seen(old) && new.iter().all(stays)
+}
+
+fn unknown(rule: &Rule, path: &Path<'_>) -> FieldError {
+    let why = "CEL rules are not served by this version of Ferroplane, and this one guards the value";
+    FieldError::forbidden(path, format!("{why}: {}", rule.text))
 }
 
 /// Only the items of a list of type map have a counterpart in the old list.
