@@ -203,10 +203,7 @@ impl Compiler<'_> {
         let node = self.node(schema, path)?;
         if node.has_rules {
             let at = path.child("x-kubernetes-validations");
-            return Err(Error(FieldError::forbidden(
-                at,
-                "must be empty to be structural",
-            )));
+            return Err(Error(FieldError::forbidden(at, "must be empty to be structural")));
         }
         Ok(node)
     }

@@ -83,7 +83,8 @@ fn is_same(value: &Value, old: &Value, path: &Path<'_>) -> bool {
 }
 
 fn unknown(rule: &Rule, path: &Path<'_>) -> FieldError {
-    let why = "CEL rules are not served by this version of Ferroplane, and this one guards the value";
+    let why =
+        "CEL rules are not served by this version of Ferroplane, and this one guards the value";
     FieldError::forbidden(path, format!("{why}: {}", rule.text))
 }
 
