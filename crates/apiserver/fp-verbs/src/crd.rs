@@ -14,17 +14,9 @@ pub fn is_crd(info: &ResourceInfo) -> bool {
     &*info.gr.group == "apiextensions.k8s.io" && &*info.gr.resource == "customresourcedefinitions"
 }
 
-/// Refuses a definition that asks for a part that is not here, and warns of what nobody enforces.
-pub fn check(crd: &Object, old: Option<&Object>, warnings: &mut Vec<String>) -> Result<(), Status> {
-    if let Some(part) = crd::not_built(crd) {
-        return Err(Status::not_implemented(part));
-    }
-    for warning in crd::warnings(crd, old) {
-        if !warnings.contains(&warning) {
-            warnings.push(warning);
-        }
-    }
-    Ok(())
+/// Refuses a definition that asks for a part that is not here.
+pub fn check(crd: &Object) -> Result<(), Status> {
+    crd::not_built(crd).map_or(Ok(()), |part| Err(Status::not_implemented(part)))
 }
 
 /// The first delete of a definition marks it: it waits until its objects are gone.

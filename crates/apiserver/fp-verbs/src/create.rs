@@ -91,10 +91,11 @@ async fn prepare(write: &mut Write<'_>, mut object: Object) -> Result<Object, St
     object.set_meta("uid", uid::new());
     write.prepare_create(&mut object);
     if crd::is_crd(write.target.info) {
-        crd::check(&object, None, write.warnings)?;
+        crd::check(&object)?;
     }
     let errors = write.validate_create(&object);
     write.check(&object, object.name(), &errors)?;
+    write.warn(&object, None);
     if !matches!(object.resource_version(), "" | "0") {
         return Err(Status::bad_request(
             "resourceVersion should not be set on objects to be created",

@@ -203,10 +203,11 @@ async fn existing(
 
     before_update(write, &mut object, &old);
     if crd::is_crd(target.info) {
-        crd::check(&object, Some(&old), write.warnings)?;
+        crd::check(&object)?;
     }
     let errors = write.validate_update(&object, &old);
     write.check(&object, target.name, &errors)?;
+    write.warn(&object, Some(&old));
     {
         let attributes = write.attributes(Operation::Update, target.name, Some(&old));
         surface.admission.validate(&attributes, Some(&object)).await?;

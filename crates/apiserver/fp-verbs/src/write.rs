@@ -14,6 +14,7 @@ use fp_object::{Object, Value, names, object_meta};
 use fp_registry::Guard;
 use fp_schema::{Sub, VersionInfo};
 
+use crate::crd;
 use crate::request::View;
 use crate::target::Target;
 use crate::{status, view};
@@ -194,7 +195,7 @@ impl Write<'_> {
         object.set_meta("generation", 1);
     }
 
-    pub fn validate_create(&mut self, object: &Object) -> Vec<FieldError> {
+    pub fn validate_create(&self, object: &Object) -> Vec<FieldError> {
         let target = self.target;
         if let Some(strategy) = target.info.strategy {
             let mut errors = (strategy.validate)(object);
@@ -222,7 +223,6 @@ impl Write<'_> {
             errors.extend(schema.validate(object, None));
         }
         errors.extend(crate::scale::validate(target.version, object, true));
-        self.warn_of_finalizers(object, None);
         errors
     }
 
@@ -252,7 +252,7 @@ impl Write<'_> {
         }
     }
 
-    pub fn validate_update(&mut self, object: &Object, old: &Object) -> Vec<FieldError> {
+    pub fn validate_update(&self, object: &Object, old: &Object) -> Vec<FieldError> {
         let target = self.target;
         let namespaced = target.info.namespaced();
         let mut errors =
@@ -275,9 +275,6 @@ impl Write<'_> {
             });
         }
         errors.extend(crate::scale::validate(target.version, object, !status_only));
-        if !status_only {
-            self.warn_of_finalizers(object, Some(old));
-        }
         errors
     }
 
@@ -296,6 +293,22 @@ impl Write<'_> {
             ));
         }
         errors
+    }
+
+    /// Says what is odd about an object that is valid: one that is refused is not warned of
+    /// (`rest.BeforeCreate`, `rest.BeforeUpdate`).
+    pub fn warn(&mut self, object: &Object, old: Option<&Object>) {
+        let info = self.target.info;
+        if crd::is_crd(info) {
+            for warning in fp_schema::crd::warnings(object, old) {
+                if !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
+                }
+            }
+        }
+        if info.strategy.is_none() && self.target.sub != Sub::Status {
+            self.warn_of_finalizers(object, old);
+        }
     }
 
     fn warn_of_finalizers(&mut self, object: &Object, old: Option<&Object>) {

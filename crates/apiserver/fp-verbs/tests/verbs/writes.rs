@@ -121,6 +121,24 @@ async fn custom_resource_status_scale_and_generation() {
 }
 
 #[tokio::test]
+async fn what_is_refused_is_not_warned_of() {
+    check(
+        r#"
+        POST /apis/example.com/v1/namespaces/default/lamps {"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"a","finalizers":["odd"]},"spec":{"color":"blue"}}
+        POST /apis/example.com/v1/namespaces/default/lamps {"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"a","finalizers":["odd"]}}
+        PATCH /apis/example.com/v1/namespaces/default/lamps/a merge {"metadata":{"finalizers":["odd","odd.too"]},"spec":{"color":"blue"}}
+        POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions {"metadata":{"name":"lamps.example.com"},"spec":{"group":"example.com","scope":"Odd","names":{"plural":"lamps","kind":"Lamp"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"x":{"type":"string","format":"odd"}}}}}]}}
+        "#,
+        expect![[r#"
+            422 Invalid Lamp.example.com "a" is invalid: spec.color: Unsupported value: "blue": supported values: "red", "green"
+            201 (warning: metadata.finalizers: "odd": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers) {"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"annotations":{"kcp.io/cluster":"root"},"creationTimestamp":"T","finalizers":["odd"],"generation":1,"name":"a","namespace":"default","resourceVersion":"1","uid":"U"}}
+            422 Invalid Lamp.example.com "a" is invalid: spec.color: Unsupported value: "blue": supported values: "red", "green"
+            422 Invalid CustomResourceDefinition.apiextensions.k8s.io "lamps.example.com" is invalid: spec.scope: Unsupported value: "Odd": supported values: "Cluster", "Namespaced""#]],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn finalizers_hold_an_object() {
     check(
         r#"
