@@ -106,7 +106,8 @@ impl LocalClient {
         Ok(page.map_err(|e| from_registry(&e, about(&info, "")))?.entries)
     }
 
-    /// Creates the object in the namespace that it names.
+    /// Creates the object in the namespace that it names. A custom resource keeps the status that
+    /// it comes with.
     pub async fn create(
         &self,
         cluster: &ClusterName,
@@ -118,7 +119,7 @@ impl LocalClient {
         let scope = ClusterScope::One(cluster.clone());
         let info = self.resolve(&scope, gvr)?;
         let mut unheard = Vec::new();
-        let mut write = self.write(&scope, &info, at, Sub::Main, &mut unheard)?;
+        let mut write = self.write(&scope, &info, at, Sub::Whole, &mut unheard)?;
         settle(&info, write.target.version, &mut object)?;
         let stored = create::run(&mut write, object).await?;
         content(&write, stored)
@@ -142,6 +143,24 @@ impl LocalClient {
         object: Object,
     ) -> Result<Object, Status> {
         self.replace(cluster, gvr, object, Sub::Status).await
+    }
+
+    /// Replaces the main part and the status: in one write, but for a built-in, whose strategy
+    /// knows no such.
+    pub async fn update_whole(
+        &self,
+        cluster: &ClusterName,
+        gvr: &Gvr,
+        object: Object,
+    ) -> Result<Object, Status> {
+        let info = self.resolve(&ClusterScope::One(cluster.clone()), gvr)?;
+        if info.strategy.is_none() {
+            return self.replace(cluster, gvr, object, Sub::Whole).await;
+        }
+        let status = object.get("status").cloned().unwrap_or_default();
+        let mut written = self.update(cluster, gvr, object).await?;
+        written.insert("status".into(), status);
+        self.update_status(cluster, gvr, written).await
     }
 
     /// Replaces a subresource's part of the object: `finalize` of a namespace, ...

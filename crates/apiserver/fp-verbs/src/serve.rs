@@ -112,6 +112,7 @@ fn sub(
     let found = sub_of(name, known).filter(|sub| match sub {
         Sub::Status => version.status,
         Sub::Scale => version.scale.is_some(),
+        Sub::Whole => false,
         Sub::Main | Sub::Other(_) => true,
     });
     match found {
@@ -132,7 +133,7 @@ async fn dispatch(
     let named = !target.name.is_empty();
     let query = &request.query;
     match target.sub {
-        Sub::Main => {}
+        Sub::Main | Sub::Whole => {}
         Sub::Scale => {
             return match verb {
                 Verb::Get if named => scale::get(target, query).await,

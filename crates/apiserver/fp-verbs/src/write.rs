@@ -189,7 +189,7 @@ impl Write<'_> {
             (strategy.prepare_create)(object);
             return;
         }
-        if target.version.status {
+        if target.version.status && target.sub != Sub::Whole {
             object.remove("status");
         }
         object.set_meta("generation", 1);
@@ -242,12 +242,14 @@ impl Write<'_> {
             set_or_remove(object, "status", status);
             return;
         }
-        if target.version.status {
+        if target.version.status && target.sub != Sub::Whole {
             set_or_remove(object, "status", old.get("status").cloned());
         }
-        let same = object.len() == old.len()
-            && object.iter().all(|(key, value)| key == "metadata" || old.get(key) == Some(value));
-        if !same {
+        let counts = |key: &str| key != "metadata" && !(target.version.status && key == "status");
+        let same = |a: &Object, b: &Object| {
+            a.iter().all(|(key, value)| !counts(key) || b.get(key) == Some(value))
+        };
+        if !same(object, old) || !same(old, object) {
             object.set_meta("generation", old.generation() + 1);
         }
     }

@@ -34,7 +34,6 @@ pub enum Action {
 pub enum Part {
     Main,
     Status,
-    /// The main part, then the status.
     Both,
 }
 
@@ -120,10 +119,7 @@ async fn act(world: &World, action: Action) -> Result<(), Status> {
             world.update_status(&at, object).await.map(drop)
         }
         Action::Update { at, object, part: Part::Both } => {
-            let status = object.get("status").cloned().unwrap_or_default();
-            let mut written = world.update(&at, object).await?;
-            written.insert("status".into(), status);
-            world.update_status(&at, written).await.map(drop)
+            world.update_whole(&at, object).await.map(drop)
         }
         Action::Delete { at, name, uid } => match world.delete(&at, &name, &uid).await {
             Err(refused) if refused.code == 404 => Ok(()),

@@ -206,6 +206,10 @@ impl World {
         self.client.update_status(&at.cluster, &at.gvr, object).await
     }
 
+    pub async fn update_whole(&self, at: &Target, object: Object) -> Result<Object, Status> {
+        self.client.update_whole(&at.cluster, &at.gvr, object).await
+    }
+
     /// Replaces a namespace's `spec.finalizers`.
     pub async fn finalize_namespace(
         &self,

@@ -48,6 +48,9 @@ pub enum Origin {
 pub enum Sub {
     Main,
     Status,
+    /// The main part and the status of a custom resource at once. No URL means it: it is for
+    /// callers in the process, who may write both.
+    Whole,
     Scale,
     /// `finalize` of a namespace, `approval` of a certificate request, ...
     Other(&'static str),

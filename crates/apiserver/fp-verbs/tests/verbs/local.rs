@@ -50,6 +50,41 @@ async fn writes_and_reads() {
 }
 
 #[tokio::test]
+async fn main_part_and_status_are_written_at_once() {
+    let server = Server::start().await;
+    let (client, root) = (server.client(), ClusterName::root());
+    let gvr = Gvr::new("example.com", "v1", "lamps");
+    let lamp = object(json!({
+        "metadata": { "name": "a", "namespace": "default" },
+        "spec": { "color": "red" },
+        "status": { "lit": 1 },
+    }));
+    let mut lamp = client.create(&root, &gvr, lamp).await.expect("create");
+    let mut lines = Vec::new();
+    let mut say = |lamp: &Object| {
+        let (revision, generation) = (lamp.resource_version(), lamp.generation());
+        let (spec, status) = (lamp.get("spec"), lamp.get("status"));
+        lines.push(format!("{revision} generation {generation} {spec:?} {status:?}"));
+    };
+    say(&lamp);
+    lamp.insert("status".into(), json!({ "lit": 2 }));
+    lamp = client.update_whole(&root, &gvr, lamp).await.expect("the status only");
+    say(&lamp);
+    lamp.insert("spec".into(), json!({ "color": "green" }));
+    lamp.insert("status".into(), json!({ "lit": 3 }));
+    lamp = client.update_whole(&root, &gvr, lamp).await.expect("both");
+    say(&lamp);
+    lamp.insert("status".into(), json!({ "lit": "no number" }));
+    let refused = client.update_whole(&root, &gvr, lamp).await.expect_err("a wrong status");
+    lines.push(refused.message);
+    expect![[r#"
+        1 generation 1 Some(Object {"bulbs": Number(1), "color": String("red")}) Some(Object {"lit": Number(1)})
+        2 generation 1 Some(Object {"bulbs": Number(1), "color": String("red")}) Some(Object {"lit": Number(2)})
+        3 generation 2 Some(Object {"bulbs": Number(1), "color": String("green")}) Some(Object {"lit": Number(3)})
+        Lamp.example.com "a" is invalid: [status.lit: Invalid value: "string": status.lit in body must be of type integer: "string", .status.lit: Invalid value: 0: .status.lit accessor error: "no number" is of the wrong type, expected int64]"#]].assert_eq(&lines.join("\n"));
+}
+
+#[tokio::test]
 async fn a_writer_whose_epoch_is_over_writes_nothing() {
     let server = Server::start().await;
     let (client, root) = (server.client(), ClusterName::root());

@@ -65,6 +65,25 @@ pub fn plan(s: &Snapshot<'_>) -> Plan {
     Plan::none().then(made).then(action::update(at, s.object, new).into_iter().collect())
 }
 
+/// A LogicalCluster to create, with what follows from its spec: it begins as Initializing.
+pub fn begin(object: Object, cluster: &ClusterName, shard: &str, external_url: &str) -> Object {
+    let snapshot = Snapshot {
+        cluster: cluster.clone(),
+        object: &object,
+        shard_name: shard,
+        external_url,
+        namespaces: &[],
+        has_admin: false,
+        promised: None,
+        now: "",
+        waited_long: false,
+    };
+    let mut new = object.clone();
+    phase(&snapshot, &mut new);
+    metadata(&snapshot, &mut new);
+    new
+}
+
 fn set_phase(object: &mut Object, phase: Phase) {
     object.map_mut(&["status"]).insert("phase".into(), phase.as_str().into());
 }

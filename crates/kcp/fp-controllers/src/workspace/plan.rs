@@ -15,6 +15,7 @@ use fp_object::{Object, Value};
 use serde_json::json;
 
 use crate::action::{self, Action, Plan, Target};
+use crate::logical_cluster::plan::begin;
 use crate::world::{cluster_scoped, gvr};
 
 /// A LogicalCluster that is missing for longer makes its Workspace unavailable.
@@ -66,19 +67,20 @@ pub fn plan(s: &Snapshot<'_>) -> Plan {
         return Plan::none();
     }
     let mut new = s.workspace.clone();
-    let mut plan = Plan::none();
+    let (mut plan, mut child) = (Plan::none(), None);
     if s.workspace.is_deleting() {
         plan = end(s, &spec, &mut new, plan);
     } else {
-        plan = schedule(s, &spec, &mut new, plan);
+        child = schedule(s, &spec, &mut new);
     }
-    if plan.stages.is_empty() || s.workspace.is_deleting() {
+    if child.is_none() {
         plan = advance(s, &mut new, plan);
     }
     metadata(s, &mut new);
     let at = cluster_scoped(&s.cluster, gvr::workspaces());
     let update = action::update(at, s.workspace, new);
-    plan.then(update.into_iter().collect())
+    // The cluster's name is written down before anything has it.
+    plan.then(update.into_iter().collect()).then(child.into_iter().collect())
 }
 
 /// The label and annotations that follow from other fields.
@@ -117,20 +119,19 @@ fn unschedulable(s: &Snapshot<'_>, new: &mut Object, why: String) {
     conditions::set(new, s.now, condition);
 }
 
-fn schedule(s: &Snapshot<'_>, spec: &WorkspaceSpec, new: &mut Object, plan: Plan) -> Plan {
+/// Chooses a shard and a cluster; answers the LogicalCluster to make, when that is missing.
+fn schedule(s: &Snapshot<'_>, spec: &WorkspaceSpec, new: &mut Object) -> Option<Action> {
     // The parent's LogicalCluster comes by its own event.
-    if s.parent.is_none() {
-        return plan;
-    }
+    s.parent?;
     let chosen = match (s.workspace.annotation(names::SHARD), s.shard) {
         (Some(_), Some(shard)) => shard,
         (Some(name), None) => {
             unschedulable(s, new, format!("chosen shard {name:?} does not exist anymore"));
-            return plan;
+            return None;
         }
         (None, _) if s.candidates.is_empty() => {
             unschedulable(s, new, "No available shards to schedule the workspace".into());
-            return plan;
+            return None;
         }
         (None, _) => &s.candidates[s.dice % s.candidates.len()],
     };
@@ -140,8 +141,8 @@ fn schedule(s: &Snapshot<'_>, spec: &WorkspaceSpec, new: &mut Object, plan: Plan
             Place::Ready(cluster) => {
                 new.map_mut(&["spec"]).insert("cluster".into(), cluster.as_str().into());
             }
-            Place::Wait => return plan,
-            Place::Create(action) => return plan.then(vec![action]),
+            Place::Wait => return None,
+            Place::Create(action) => return Some(action),
         }
     }
     new.map_mut(&["spec"]).insert("URL".into(), url.into());
@@ -149,7 +150,7 @@ fn schedule(s: &Snapshot<'_>, spec: &WorkspaceSpec, new: &mut Object, plan: Plan
     if Phase::of(new) == Phase::Scheduling {
         new.map_mut(&["status"]).insert("phase".into(), Phase::Initializing.as_str().into());
     }
-    plan
+    None
 }
 
 /// Where a Workspace without a cluster stands.
@@ -164,10 +165,8 @@ enum Place {
 /// Finds or makes the LogicalCluster. Its name is told only once it has left its first phase: whoever
 /// reads it from the Workspace may use it at once.
 fn place(s: &Snapshot<'_>, chosen: &ShardView, new: &mut Object) -> Place {
-    if reserve(s, chosen, new) {
-        return Place::Wait;
-    }
-    let name = s.workspace.annotation(names::WORKSPACE_CLUSTER).unwrap_or("");
+    reserve(s, chosen, new);
+    let name = new.annotation(names::WORKSPACE_CLUSTER).unwrap_or("");
     let Ok(cluster) = ClusterName::parse(name) else { return Place::Wait };
     let kind = match &s.kind {
         Ok(kind) => kind,
@@ -179,6 +178,7 @@ fn place(s: &Snapshot<'_>, chosen: &ShardView, new: &mut Object) -> Place {
     let object = logical_cluster(s, &chosen.name, kind);
     let Some(child) = s.child else {
         let at = cluster_scoped(&cluster, gvr::logical_clusters());
+        let object = begin(object, &cluster, &chosen.name, &chosen.external_url);
         return Place::Create(Action::Create { at, object });
     };
     if child.at(&["spec", "owner"]) != object.at(&["spec", "owner"]) {
@@ -193,29 +193,24 @@ fn place(s: &Snapshot<'_>, chosen: &ShardView, new: &mut Object) -> Place {
 }
 
 /// The first half of the two-phase commit: shard, cluster name and finalizer are written before
-/// anything is made elsewhere. True when something was missing.
-fn reserve(s: &Snapshot<'_>, chosen: &ShardView, new: &mut Object) -> bool {
-    let mut missing = false;
+/// anything is made elsewhere.
+fn reserve(s: &Snapshot<'_>, chosen: &ShardView, new: &mut Object) {
     if s.workspace.annotation(names::SHARD).is_none() {
         new.set_annotation(names::SHARD, &chosen.name);
         new.map_mut(&["metadata", "labels"]).remove(names::REGION_LABEL);
         if let Some((_, region)) = chosen.labels.iter().find(|(k, _)| k == names::REGION_LABEL) {
             new.set_label(names::REGION_LABEL, region);
         }
-        missing = true;
     }
     if s.workspace.annotation(names::WORKSPACE_CLUSTER).is_none() {
         new.set_annotation(names::WORKSPACE_CLUSTER, s.fresh_name.as_str());
-        missing = true;
     }
     if !s.workspace.finalizers().contains(&names::WORKSPACE_FINALIZER) {
         let mut finalizers: Vec<Value> =
             s.workspace.finalizers().iter().map(|f| Value::from(*f)).collect();
         finalizers.push(names::WORKSPACE_FINALIZER.into());
         new.set_meta("finalizers", finalizers);
-        missing = true;
     }
-    missing
 }
 
 fn logical_cluster(s: &Snapshot<'_>, shard: &str, kind: &TypeView) -> Object {

@@ -77,7 +77,9 @@ fn owned_by(uid: &Value) -> Object {
 #[test]
 fn from_new_to_ready() {
     let (text, reserved) = pass(&fresh(), None, &[shard()], 0);
-    assert_eq!(text, "update both workspaces root|acme\nScheduling ");
+    let want = "update both workspaces root|acme\n\
+                create logicalclusters fresh0000000001|cluster\nScheduling ";
+    assert_eq!(text, want);
     assert_eq!(reserved.annotation(names::WORKSPACE_CLUSTER), Some("fresh0000000001"));
     assert_eq!(reserved.annotation(names::WORKSPACE_SHARD_HASH), Some("1pfxsevk"));
     assert_eq!(
@@ -92,7 +94,7 @@ fn from_new_to_ready() {
     assert_eq!(pass(&reserved, Some(&child), &[shard()], 0).0, "Scheduling ");
 
     let status = json!({"phase": "Initializing", "initializers": ["root:universal"]});
-    child.insert("status".into(), status);
+    child.insert("status".into(), status.clone());
     let (text, waiting) = pass(&reserved, Some(&child), &[shard()], 1);
     let want = "update both workspaces root|acme\nInitializing \
                 WorkspaceInitialized=FalseInitializerExists WorkspaceScheduled=True";
