@@ -4,6 +4,7 @@
 //! Deliberately absent: the store, HTTP, clusters.
 
 pub mod crd;
+mod docs;
 pub mod openapi;
 pub mod resource;
 pub mod structural;

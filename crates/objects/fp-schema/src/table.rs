@@ -7,18 +7,7 @@ use fp_object::{Object, Value, time};
 use serde_json::json;
 
 use crate::resource::Cell;
-use crate::{Column, VersionInfo};
-
-/// Descriptions of the columns that a custom resource has without asking: part of the answer, so
-/// they are Kubernetes' to the letter.
-const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, \
-    although some resources may allow a client to request the generation of an appropriate name automatically. \
-    Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. \
-    More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-pub(crate) const AGE_DESCRIPTION: &str = "CreationTimestamp is a timestamp representing the server time when this \
-    object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients \
-    may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. \
-    Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+use crate::{Column, VersionInfo, docs};
 
 /// A moment, for the age of things.
 pub type Now = ::time::OffsetDateTime;
@@ -66,7 +55,8 @@ impl<'a> Printer<'a> {
 
     /// `columnDefinitions`.
     pub fn definitions(&self) -> Value {
-        let name = self.named.then(|| definition("Name", "string", "name", NAME_DESCRIPTION, 0));
+        let name =
+            self.named.then(|| definition("Name", "string", "name", docs::metadata("name"), 0));
         let own = self
             .columns
             .iter()
@@ -258,8 +248,12 @@ mod tests {
     #[test]
     fn the_whole_of_it() {
         let objects = json!([{"kind": "A", "metadata": {"name": "a"}}]);
-        expect![[r#"{"apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"description":"Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names","format":"name","name":"Name","priority":0,"type":"string"},{"description":"CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata","format":"","name":"Age","priority":0,"type":"date"}],"kind":"Table","metadata":{"resourceVersion":"7"},"rows":[{"cells":["a",null],"object":{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"a"}}}]}"#]]
-            .assert_eq(&table(json!([]), objects.clone(), OPTIONS).to_string());
+        let mut whole = table(json!([]), objects.clone(), OPTIONS);
+        for (column, field) in ["name", "creationTimestamp"].into_iter().enumerate() {
+            let described = whole["columnDefinitions"][column]["description"].take();
+            assert_eq!(described, docs::metadata(field));
+        }
+        expect![[r#"{"apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"description":null,"format":"name","name":"Name","priority":0,"type":"string"},{"description":null,"format":"","name":"Age","priority":0,"type":"date"}],"kind":"Table","metadata":{"resourceVersion":"7"},"rows":[{"cells":["a",null],"object":{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"a"}}}]}"#]].assert_eq(&whole.to_string());
         let bare = Options { include: Include::None, columns: false, ..OPTIONS };
         expect![[r#"{"apiVersion":"meta.k8s.io/v1","columnDefinitions":null,"kind":"Table","metadata":{"resourceVersion":"7"},"rows":[{"cells":["a",null],"object":null}]}"#]]
             .assert_eq(&table(json!([]), objects, bare).to_string());

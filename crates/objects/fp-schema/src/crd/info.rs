@@ -186,7 +186,7 @@ fn columns(version: &Value) -> Vec<Column> {
             name: "Age".into(),
             kind: "date".into(),
             format: String::new(),
-            description: crate::table::AGE_DESCRIPTION.into(),
+            description: crate::docs::metadata("creationTimestamp").into(),
             priority: 0,
             cell: Cell::JsonPath(".metadata.creationTimestamp".into()),
         }];
