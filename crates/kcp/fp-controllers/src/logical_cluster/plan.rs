@@ -62,7 +62,9 @@ pub fn plan(s: &Snapshot<'_>) -> Plan {
     }
     metadata(s, &mut new);
     let at = cluster_scoped(&s.cluster, gvr::logical_clusters());
-    Plan::none().then(made).then(action::update(at, s.object, new).into_iter().collect())
+    // What is made counts once it is seen, so nothing has to wait for it here.
+    made.extend(action::update(at, s.object, new));
+    Plan::none().then(made)
 }
 
 /// A LogicalCluster to create, with what follows from its spec: it begins as Initializing.
