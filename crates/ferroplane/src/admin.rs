@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fp_auth::authenticate::{HashedTokens, TokenHash, hash_token};
 use fp_auth::{AUTHENTICATED, User};
+use fp_object::yaml;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
@@ -147,7 +148,7 @@ impl Accounts {
             "current-context": "root",
             "users": users,
         });
-        let text = serde_saphyr::to_string(&config).expect("JSON is YAML");
+        let text = yaml::to_string(&config);
         Ok(write_atomically(&self.files.kubeconfig, text.as_bytes(), 0o600)?)
     }
 }
@@ -162,11 +163,7 @@ fn known_tokens(path: &Path) -> Result<BTreeMap<String, String>, Error> {
         read_if_there(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let Some(content) = read else { return Ok(BTreeMap::new()) };
     let fail = |why: String| Error::Kubeconfig { path: path.to_owned(), why };
-    let text = String::from_utf8(content).map_err(|e| fail(e.to_string()))?;
-    // The parser shows the place in lines of their own; a refusal is one line.
-    let first_line =
-        |e: serde_saphyr::Error| e.to_string().lines().next().unwrap_or_default().to_owned();
-    let config: Value = serde_saphyr::from_str(&text).map_err(|e| fail(first_line(e)))?;
+    let (config, _) = yaml::decode_value(&content).map_err(|e| fail(e.to_string()))?;
     let users =
         config.get("users").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let pair = |u: &Value| {

@@ -160,8 +160,8 @@ impl Server {
 
     /// The token of a user of the admin kubeconfig.
     pub fn token(&self, user: &str) -> String {
-        let text = std::fs::read_to_string(self.kubeconfig()).expect("read the kubeconfig");
-        let config: Value = serde_saphyr::from_str(&text).expect("parse the kubeconfig");
+        let text = std::fs::read(self.kubeconfig()).expect("read the kubeconfig");
+        let (config, _) = fp_object::yaml::decode_value(&text).expect("parse the kubeconfig");
         let users = config["users"].as_array().cloned().unwrap_or_default();
         let found =
             users.iter().find(|u| u["name"] == user).unwrap_or_else(|| panic!("no user {user}"));

@@ -50,7 +50,7 @@ pub fn object(view: &View, accepted: Accepted) -> Result<Bytes, Status> {
 fn full(view: &View, format: Format) -> Result<Bytes, Status> {
     match format {
         Format::Json => Ok(view_json(view)),
-        Format::Yaml => yaml(&Value::Object((*view_object(view)).clone())),
+        Format::Yaml => Ok(yaml(&Value::Object((*view_object(view)).clone()))),
         Format::Protobuf => {
             let raw = raw_message(view)?;
             let api_version = view.info.api_version(&view.version);
@@ -83,7 +83,7 @@ fn partial(view: &View, accepted: Accepted) -> Result<Bytes, Status> {
     out.insert("apiVersion".into(), version.into());
     out.insert("metadata".into(), metadata(view));
     if accepted.format == Format::Yaml {
-        return yaml(&Value::Object(out));
+        return Ok(yaml(&Value::Object(out)));
     }
     let raw = encode_message(&meta::PARTIAL_OBJECT_METADATA, &out)?;
     Ok(proto::wrap(version, "PartialObjectMetadata", &raw).into())
@@ -116,7 +116,7 @@ pub fn plain(
             let raw = encode_message(message, object)?;
             proto::wrap(object.api_version(), object.kind(), &raw).into()
         }
-        (Format::Yaml, _) => yaml(&Value::Object(object.clone()))?,
+        (Format::Yaml, _) => yaml(&Value::Object(object.clone())),
         (Format::Json | Format::Protobuf, _) => {
             let bytes = json::to_vec(object).into();
             return Ok(Encoded { format: Format::Json, bytes });
@@ -158,8 +158,8 @@ pub fn list(
                     Value::Object((*view_object(view)).clone())
                 });
             }
-            yaml(&serde_json::json!({"kind": kind, "apiVersion": api_version,
-                "metadata": meta_object(list_meta), "items": values}))
+            Ok(yaml(&serde_json::json!({"kind": kind, "apiVersion": api_version,
+                "metadata": meta_object(list_meta), "items": values})))
         }
         Format::Protobuf => {
             let raw: Result<Vec<_>, _> = items
@@ -221,8 +221,8 @@ pub fn meta_object(list_meta: &ListMeta) -> Object {
 }
 
 /// A value as YAML.
-pub fn yaml(value: &Value) -> Result<Bytes, Status> {
-    serde_saphyr::to_string(value).map(Bytes::from).map_err(Status::internal)
+pub fn yaml(value: &Value) -> Bytes {
+    fp_object::yaml::to_string(value).into()
 }
 
 #[cfg(test)]
@@ -237,7 +237,7 @@ mod tests {
             "n": [0, -1, 1.5, 1e21, true, false, null], "empty": {"list": [], "map": {}},
             "key: with colon": 1, "y": "n", "long": "word ".repeat(60), "unicode": "\u{1F600}\u{85}\u{2028}",
         });
-        let text = yaml(&value).unwrap();
+        let text = yaml(&value);
         let (back, strict) = fp_object::yaml::decode_value(&text).unwrap();
         assert_eq!((back, strict), (value, vec![]), "{}", String::from_utf8_lossy(&text));
     }

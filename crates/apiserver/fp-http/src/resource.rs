@@ -238,7 +238,7 @@ fn encode_response(
         }
         verbs::Response::Object { code, view } => {
             let body = match accepted.shape {
-                Shape::Table => one_row(&view, accepted, include)?,
+                Shape::Table => one_row(&view, accepted, include),
                 _ => encode::object(&view, accepted)?,
             };
             answer::whole(code, content_type, body)
@@ -251,7 +251,7 @@ fn encode_response(
                         columns: true,
                         api_version: accepted.meta_version(),
                     };
-                    write(&table::of_list(&info, &version, &items, &meta, options), accepted)?
+                    write(&table::of_list(&info, &version, &items, &meta, options), accepted)
                 }
                 _ => encode::list(&info, &version, &items, &meta, accepted)?,
             };
@@ -269,19 +269,15 @@ fn encode_response(
     })
 }
 
-fn one_row(
-    view: &verbs::View,
-    accepted: Accepted,
-    include: table::Include,
-) -> Result<Bytes, Status> {
+fn one_row(view: &verbs::View, accepted: Accepted, include: table::Include) -> Bytes {
     let options = table::Options { include, columns: true, api_version: accepted.meta_version() };
     write(&table::of_one(view, options), accepted)
 }
 
-fn write(table: &fp_object::Value, accepted: Accepted) -> Result<Bytes, Status> {
+fn write(table: &fp_object::Value, accepted: Accepted) -> Bytes {
     match accepted.format {
         Format::Yaml => encode::yaml(table),
-        Format::Json | Format::Protobuf => Ok(fp_object::json::to_vec(table).into()),
+        Format::Json | Format::Protobuf => fp_object::json::to_vec(table).into(),
     }
 }
 

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use fp_object::yaml;
 use serde_json::{Map, Value, json};
 
 /// How often and how long to wait for another program that holds a file's lock.
@@ -216,16 +217,19 @@ fn items(document: &Value, section: Section) -> impl Iterator<Item = &Value> {
 
 /// Reads a file; `None` if it does not exist, an empty mapping if it is empty.
 fn read(path: &Path) -> Result<Option<Value>, Error> {
-    let text = match fs::read_to_string(path) {
+    let text = match fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
     };
     let content = |reason: String| Error::Content { path: path.to_owned(), reason };
-    if text.trim().is_empty() {
+    if text.trim_ascii().is_empty() {
         return Ok(Some(json!({})));
     }
-    let document: Value = serde_saphyr::from_str(&text).map_err(|e| content(e.to_string()))?;
+    let (document, twice) = yaml::decode_value(&text).map_err(|e| content(e.to_string()))?;
+    if let Some(twice) = twice.into_iter().next() {
+        return Err(content(twice));
+    }
     match document {
         Value::Null => Ok(Some(json!({}))),
         Value::Object(_) => {
@@ -268,8 +272,7 @@ fn rewrite(
     if let Some(current) = current {
         document.insert("current-context".to_owned(), current.into());
     }
-    let text =
-        serde_saphyr::to_string(&document).map_err(|e| fail(io::Error::other(e.to_string())))?;
+    let text = yaml::to_string(&Value::Object(document));
     replace(&target, text.as_bytes()).map_err(fail)
 }
 

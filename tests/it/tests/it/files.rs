@@ -23,6 +23,13 @@ fn files_and_modes() {
         meta.permissions().mode() & 0o777
     };
     assert_eq!(mode(""), 0o700);
+    // Scripts read the kubeconfig line by line, as Go kcp writes it.
+    let text = std::fs::read_to_string(server.kubeconfig()).expect("read the kubeconfig");
+    for line in
+        ["    certificate-authority-data: LS0t", "    server: https://", "  name: system:admin\n"]
+    {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
     for file in ["admin.kubeconfig", ".admin-token-store", "apiserver.key", "sa.key"] {
         assert_eq!(mode(file), 0o600, "{file}");
     }

@@ -116,15 +116,17 @@ fn flow(value: &Value) -> String {
 
 /// Plain where that is safe, else quoted as JSON, which YAML's double quotes include.
 fn text(text: &str) -> String {
-    let is_word = |b: u8| b.is_ascii_alphanumeric() || b"_-./".contains(&b);
+    let is_word = |b: u8| b.is_ascii_alphanumeric() || b"_-./:+=@".contains(&b);
     let starts_ok =
         text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'/');
     let inner_ok =
         text.bytes().all(|b| is_word(b) || b == b' ' || b == b',' || b == b'(' || b == b')')
-            && !text.ends_with(' ');
-    // A digit in front may be a date, a base 60 number or an octal to other readers.
+            && !text.ends_with([' ', ':'])
+            && !text.contains(": ");
+    // A digit in front may be a date, a time, a base 60 number or an octal to other readers.
     let looks_like_number = text.bytes().next().is_some_and(|b| b.is_ascii_digit())
-        && !text.bytes().any(|b| b.is_ascii_alphabetic() && !b"eExXoObB".contains(&b));
+        && (text.contains(':')
+            || !text.bytes().any(|b| b.is_ascii_alphabetic() && !b"eExXoObB".contains(&b)));
     if starts_ok && inner_ok && !looks_like_number && !resolve::is_ambiguous(text) {
         text.to_owned()
     } else {
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn writes_blocks() {
         let value = json!({
-            "kind": "ConfigMap", "data": {"yes": "no", "1": "0777", "script": "a\n  b\n\nc\n", "end": "a\nb", "q": "a: b", "date": "2026-01-02", "v": "v1.2"},
+            "kind": "ConfigMap", "data": {"yes": "no", "1": "0777", "script": "a\n  b\n\nc\n", "end": "a\nb", "q": "a: b", "url": "https://h:1/x", "time": "2026-01-02T03:04:05Z", "date": "2026-01-02", "v": "v1.2"},
             "list": [{"a": 1, "b": [true, null]}, [], {}, [[1], "x y"], "- x"], "empty": "", "num": 1.5,
         });
         expect![[r#"
@@ -160,6 +162,8 @@ mod tests {
                   b
 
                 c
+              time: "2026-01-02T03:04:05Z"
+              url: https://h:1/x
               v: v1.2
               "yes": "no"
             empty: ""
