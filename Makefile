@@ -49,6 +49,7 @@ install: build
 tools: need-go
 	mkdir -p $(TOOLS)
 	cd tests/tools/kubectl && $(GO) build -o $(TOOLS)/kubectl .
+	cd tests/tools/clientgo && $(GO) build -o $(TOOLS)/clientgo .
 
 need:
 	@command -v $(CARGO) >/dev/null || { echo "cargo (Rust 1.95 or newer) is missing: install it with rustup"; exit 1; }

@@ -89,6 +89,11 @@ impl Server {
 
     /// Starts a server in `root`, and waits until it is ready.
     pub fn start_in(root: &Path, flags: &[&str]) -> Result<Self> {
+        Self::start_on(root, 0, flags)
+    }
+
+    /// The same on the port of an earlier one, for clients that stay; 0 is a free port.
+    pub fn start_on(root: &Path, port: u16, flags: &[&str]) -> Result<Self> {
         install_crypto();
         let _ = std::fs::remove_file(root.join("port"));
         let log = root.with_extension("log");
@@ -96,7 +101,9 @@ impl Server {
         let child = Command::new(program())
             .arg("start")
             .arg(format!("--root-directory={}", root.display()))
-            .args(["--bind-address=127.0.0.1", "--secure-port=0", "--experimental-bind-free-port"])
+            .arg("--bind-address=127.0.0.1")
+            .arg(format!("--secure-port={port}"))
+            .arg(format!("--experimental-bind-free-port={}", port == 0))
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -107,7 +114,7 @@ impl Server {
         let mut server = Self {
             child,
             root: root.to_owned(),
-            url: String::new(),
+            url: if port == 0 { String::new() } else { format!("https://127.0.0.1:{port}") },
             agent: agent(),
             _dir: None,
             plugins,
@@ -127,9 +134,9 @@ impl Server {
             }
             if let Ok(port) = std::fs::read_to_string(self.root.join("port")) {
                 self.url = format!("https://127.0.0.1:{}", port.trim());
-                if self.get("/readyz").is_ok_and(|a| a.code == 200) {
-                    return Ok(());
-                }
+            }
+            if !self.url.is_empty() && self.get("/readyz").is_ok_and(|a| a.code == 200) {
+                return Ok(());
             }
             if Instant::now() > deadline {
                 bail!("the server is not ready after {PATIENCE:?}");
@@ -148,6 +155,10 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    pub fn port(&self) -> u16 {
+        self.url.rsplit(':').next().and_then(|p| p.parse().ok()).expect("the URL ends in a port")
     }
 
     pub fn pid(&self) -> u32 {

@@ -2,6 +2,7 @@
 
 mod it {
     mod bad_input;
+    mod client_go;
     mod crash;
     mod files;
     mod objects;
