@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use fp_base::{Gr, Revision};
+use fp_base::{ClusterScope, Gr, Revision};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use crate::cursor::Slot;
-use crate::table::Table;
+use crate::table::{Query, Table};
 use crate::{Change, ChangeKind, Entry, ObjectKey, TableId};
 
 /// What all rings together may hold, in bytes. It bounds how much memory superseded states take;
@@ -103,6 +103,26 @@ impl Informer {
     /// The tables of one resource: one for each of its segments that has been asked for.
     pub fn tables_of(&self, gr: &Gr) -> Vec<Arc<Table>> {
         self.tables.read().get(gr).cloned().unwrap_or_default()
+    }
+
+    /// The entries of all tables of a resource in key order, and the revision at which they are
+    /// its state. Equal keys can stand in two tables.
+    pub fn list_all(
+        &self,
+        gr: &Gr,
+        namespace: Option<&str>,
+        start_after: Option<&ObjectKey>,
+    ) -> (Vec<Arc<Entry>>, Revision) {
+        // While the feed is held nothing changes: the tables are of one revision.
+        let feed = self.feed.lock();
+        let query =
+            Query { scope: &ClusterScope::All, namespace, start_after, limit: 0, filter: None };
+        let tables = self.tables_of(gr);
+        let mut entries: Vec<_> = tables.iter().flat_map(|t| t.list(query).entries).collect();
+        let revision = self.revision();
+        drop(feed);
+        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        (entries, revision)
     }
 
     /// Every table there is, in no order.

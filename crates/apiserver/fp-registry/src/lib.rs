@@ -4,6 +4,7 @@
 //! Deliberately absent: admission, HTTP, RBAC.
 
 mod log;
+mod mixed;
 mod prepared;
 pub mod pump;
 pub mod store;
@@ -56,6 +57,9 @@ pub struct Place<'a> {
     pub scope: &'a ClusterScope,
     /// `None`: all namespaces, or a cluster-scoped resource.
     pub namespace: Option<&'a str>,
+    /// The resource's objects under every definition (identities and `customresources`), not of
+    /// `info` alone: for reads of metadata over all clusters.
+    pub mixed: bool,
 }
 
 /// How fresh a read must be (`resourceVersion` and `resourceVersionMatch`).

@@ -21,10 +21,7 @@ pub(crate) struct Log {
 impl Log {
     /// Changes after `after`.
     pub async fn open(shared: &Shared, place: &Place<'_>, after: Revision) -> Result<Self, Error> {
-        let prefix = shared
-            .layout
-            .prefix(place.info, place.scope, place.namespace)
-            .map_err(crate::store::codec_error)?;
+        let prefix = shared.prefix(place)?;
         let watcher =
             shared.store.watch(&prefix, after.next()).await.map_err(|e| expired(e, after))?;
         let namespace =

@@ -17,7 +17,7 @@ use crate::prepared::Prepared;
 use crate::pump::{Counts, Pump};
 use crate::strings::Strings;
 use crate::{
-    Backend, Error, Freshness, Guard, ListQuery, Page, Place, Watch, WatchFrom, watch, write,
+    Backend, Error, Freshness, Guard, ListQuery, Page, Place, Watch, WatchFrom, mixed, watch, write,
 };
 
 /// How long a read waits for memory to reach the revision it asks for (`cacher.go` of Kubernetes).
@@ -109,6 +109,9 @@ impl Backend for StoreBackend {
 
     async fn list(&self, place: Place<'_>, query: ListQuery<'_>) -> Result<Page, Error> {
         let shared = &self.shared;
+        if place.mixed {
+            return mixed::list(shared, &place, &query).await;
+        }
         let table = shared.table(place.info);
         if let Freshness::Exact(at) = query.freshness {
             shared.reach(at).await?;
@@ -173,6 +176,14 @@ impl Shared {
         self.informer.table(&TableId { gr: fp_keyspace::stored_gr(info).clone(), segment })
     }
 
+    /// The beginning of the keys of a place.
+    pub fn prefix(&self, place: &Place<'_>) -> Result<String, Error> {
+        if place.mixed {
+            return Ok(self.layout.prefix_of_all(place.info));
+        }
+        self.layout.prefix(place.info, place.scope, place.namespace).map_err(codec_error)
+    }
+
     pub fn key(&self, info: &ResourceInfo, key: &ObjectKey) -> Result<Key, Error> {
         let spot = Spot { cluster: &key.cluster, namespace: &key.namespace, name: &key.name };
         self.layout.key(info, spot).map_err(codec_error)
@@ -190,7 +201,7 @@ impl Shared {
         }
     }
 
-    async fn reach(&self, asked: Revision) -> Result<(), Error> {
+    pub async fn reach(&self, asked: Revision) -> Result<(), Error> {
         let reached = self.informer.wait_for(asked, FRESHNESS_WAIT).await;
         reached.map_err(|newest| Error::TooNew { asked, newest })
     }
@@ -264,7 +275,12 @@ fn memory_query<'a>(place: &Place<'a>, query: &ListQuery<'a>) -> Query<'a> {
     }
 }
 
-fn page(entries: Vec<Arc<Entry>>, revision: Revision, more: bool, remaining: Option<u64>) -> Page {
+pub(crate) fn page(
+    entries: Vec<Arc<Entry>>,
+    revision: Revision,
+    more: bool,
+    remaining: Option<u64>,
+) -> Page {
     Page { entries, revision, more, remaining }
 }
 
@@ -280,14 +296,13 @@ fn list_unchanged(
 }
 
 /// A list at a past revision, from the store's history.
-async fn list_history(
+pub(crate) async fn list_history(
     shared: &Shared,
     place: &Place<'_>,
     query: &ListQuery<'_>,
     at: Revision,
 ) -> Result<Page, Error> {
-    let prefix =
-        shared.layout.prefix(place.info, place.scope, place.namespace).map_err(codec_error)?;
+    let prefix = shared.prefix(place)?;
     let mut start_after = match query.start_after {
         Some(key) => Some(shared.key(place.info, key)?),
         None => None,

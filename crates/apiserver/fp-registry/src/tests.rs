@@ -44,7 +44,8 @@ async fn writers_read_what_they_wrote() {
         let page = rig.list(&root(), Freshness::Newest, None, 0).await.unwrap();
         assert_eq!((page.entries.len(), page.more, page.remaining), (40, false, Some(0)));
         assert_eq!(page.revision, rig.store.head().await.unwrap());
-        let place = Place { info: &rig.configmaps, scope: &root(), namespace: Some("n3") };
+        let place =
+            Place { info: &rig.configmaps, scope: &root(), namespace: Some("n3"), mixed: false };
         assert_eq!(rig.backend.count(place).await.unwrap(), 5);
         assert_eq!(rig.backend.counts().undecodable(), 0);
     }
@@ -199,8 +200,12 @@ async fn pages_are_of_one_revision() {
         // A filter sees every object before it counts.
         let filter = |entry: &Entry| entry.key.name.contains('b');
         for freshness in [Freshness::Newest, next] {
-            let place =
-                Place { info: &rig.configmaps, scope: &ClusterScope::All, namespace: Some("n") };
+            let place = Place {
+                info: &rig.configmaps,
+                scope: &ClusterScope::All,
+                namespace: Some("n"),
+                mixed: false,
+            };
             let query = ListQuery { freshness, start_after: None, limit: 1, filter: Some(&filter) };
             let page = rig.backend.list(place, query).await.unwrap();
             assert_eq!((show_all(&page.entries), page.more), ("a-b=1".into(), true));
@@ -211,6 +216,42 @@ async fn pages_are_of_one_revision() {
         assert!(matches!(gone, Some(Error::Compacted { .. })), "{gone:?}");
         let exact = rig.list(&root(), Freshness::Exact(now.revision), None, 0).await.unwrap();
         assert_eq!(exact.entries.len(), 5);
+    }
+}
+
+/// The objects of every definition of a resource, and of definitions to come.
+#[tokio::test]
+async fn mixed_reads_see_every_definition() {
+    for rig in rigs(MUCH).await {
+        let [first, second] = &rig.bound_shirts;
+        rig.create_shirt(first, "root/n/c").await;
+        rig.create_shirt(&rig.shirts, "root/n/c").await;
+        let early = rig.create_shirt(&rig.shirts, "other/n/b").await;
+        let place = |namespace| rig.mixed(namespace);
+        let mut watch =
+            rig.backend.watch(place(None), WatchFrom::Start { fresh: true }).await.unwrap();
+        let mut here =
+            rig.backend.watch(place(Some("n")), WatchFrom::After(early.revision)).await.unwrap();
+        rig.create_shirt(second, "root/m/x").await;
+        let last = rig.create_shirt(second, "root/n/a").await;
+        assert_eq!(
+            collect(&mut watch, last.revision).await,
+            "Added:b=1 Added:c=1 Added:c=1 synced Added:x=1 Added:a=1"
+        );
+        assert_eq!(collect(&mut here, last.revision).await, "Added:a=1");
+        for freshness in [Freshness::Newest, Freshness::Exact(last.revision)] {
+            let whole = rig.list_mixed(freshness, None, 0).await;
+            assert_eq!(show_all(&whole.entries), "b=1 x=1 a=1 c=1 c=1");
+            let page = rig.list_mixed(freshness, None, 4).await;
+            assert_eq!((page.entries.len(), page.more), (5, false), "equal keys stay together");
+            let page = rig.list_mixed(freshness, None, 2).await;
+            let told = (show_all(&page.entries), page.more, page.remaining);
+            assert_eq!(told, ("b=1 x=1".into(), true, Some(3)));
+            let rest = rig.list_mixed(freshness, page.entries.last().map(|e| &e.key), 0).await;
+            assert_eq!(show_all(&rest.entries), "a=1 c=1 c=1");
+        }
+        let old = rig.list_mixed(Freshness::Exact(early.revision), None, 0).await;
+        assert_eq!(show_all(&old.entries), "b=1 c=1 c=1");
     }
 }
 

@@ -9,7 +9,7 @@ use fp_schema::ResourceInfo;
 
 use crate::log::Log;
 use crate::store::Shared;
-use crate::{Error, Freshness, Place, Step, Watch, WatchFrom};
+use crate::{Error, Freshness, Place, Step, Watch, WatchFrom, mixed};
 
 pub(crate) struct StoreWatch {
     shared: Arc<Shared>,
@@ -17,6 +17,7 @@ pub(crate) struct StoreWatch {
     info: Arc<ResourceInfo>,
     scope: ClusterScope,
     namespace: Option<Box<str>>,
+    mixed: bool,
     /// What exists at the start, until it has been returned.
     initial: Option<Vec<Arc<Entry>>>,
     source: Source,
@@ -35,6 +36,17 @@ pub(crate) async fn start(
 ) -> Result<StoreWatch, Error> {
     let table = shared.table(place.info);
     let (initial, source) = match from {
+        // The log alone tells of objects whose definition, and so whose table, comes later.
+        _ if place.mixed => {
+            let (initial, after) = match from {
+                WatchFrom::After(revision) => (None, revision),
+                WatchFrom::Start { fresh } => {
+                    let (entries, at) = mixed::snapshot(shared, &place, fresh).await?;
+                    (Some(entries), at)
+                }
+            };
+            (initial, Source::Log(Log::open(shared, &place, after).await?))
+        }
         WatchFrom::After(revision) => match table.watch(place.scope, place.namespace, revision) {
             Ok(cursor) => (None, Source::Ring(cursor)),
             Err(_) => (None, Source::Log(Log::open(shared, &place, revision).await?)),
@@ -53,6 +65,7 @@ pub(crate) async fn start(
         info: place.info.clone(),
         scope: place.scope.clone(),
         namespace: place.namespace.map(Into::into),
+        mixed: place.mixed,
         initial,
         source,
     })
@@ -82,7 +95,9 @@ impl Watch for StoreWatch {
                 }
                 Source::Log(log) => {
                     let namespace = self.namespace.as_deref();
-                    if let Ok(cursor) = self.table.watch(&self.scope, namespace, log.delivered) {
+                    if !self.mixed
+                        && let Ok(cursor) = self.table.watch(&self.scope, namespace, log.delivered)
+                    {
                         self.source = Source::Ring(cursor);
                         continue;
                     }
@@ -113,6 +128,11 @@ impl Watch for StoreWatch {
 
 impl StoreWatch {
     fn place(&self) -> Place<'_> {
-        Place { info: &self.info, scope: &self.scope, namespace: self.namespace.as_deref() }
+        Place {
+            info: &self.info,
+            scope: &self.scope,
+            namespace: self.namespace.as_deref(),
+            mixed: self.mixed,
+        }
     }
 }

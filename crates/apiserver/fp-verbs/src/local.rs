@@ -99,7 +99,7 @@ impl LocalClient {
         namespace: Option<&str>,
     ) -> Result<Vec<Arc<Entry>>, Status> {
         let info = self.resolve(scope, gvr)?;
-        let place = fp_registry::Place { info: &info, scope, namespace };
+        let place = fp_registry::Place { info: &info, scope, namespace, mixed: false };
         let query =
             ListQuery { freshness: Freshness::Newest, start_after: None, limit: 0, filter: None };
         let page = self.surface.backend.list(place, query).await;

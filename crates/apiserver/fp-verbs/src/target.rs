@@ -52,7 +52,7 @@ impl<'a> Target<'a> {
 
     pub fn place(&self) -> Place<'a> {
         let namespace = (!self.namespace.is_empty()).then_some(self.namespace);
-        Place { info: self.info, scope: self.scope, namespace }
+        Place { info: self.info, scope: self.scope, namespace, mixed: self.mixed }
     }
 
     /// The entry as this request sees it.

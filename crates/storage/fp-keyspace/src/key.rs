@@ -68,6 +68,13 @@ impl Layout {
         Ok(prefix)
     }
 
+    /// The beginning of the keys of all objects of the resource, whatever defines them.
+    pub fn prefix_of_all(&self, info: &ResourceInfo) -> String {
+        let mut prefix = self.resource(info, 1);
+        prefix.push('/');
+        prefix
+    }
+
     /// Takes a key apart. `None`: the key is of another layout.
     pub fn split<'a>(&self, key: &'a str) -> Option<Parts<'a>> {
         let rest = key.strip_prefix(&*self.prefix)?.strip_prefix('/')?;
@@ -94,19 +101,25 @@ impl Layout {
 
     /// `<prefix>/<group>/<resource>/[<segment>/]`, with room for `more` bytes.
     fn table(&self, info: &ResourceInfo, more: usize) -> String {
-        let gr = stored_gr(info);
-        let group = if gr.group.is_empty() { CORE } else { &*gr.group };
         let segment = segment(info);
-        let len = self.prefix.len() + group.len() + gr.resource.len() + segment.len() + more + 6;
-        let mut key = String::with_capacity(len);
-        key.push_str(&self.prefix);
-        for part in [group, &gr.resource, segment] {
-            if !part.is_empty() {
-                key.push('/');
-                key.push_str(part);
-            }
+        let mut key = self.resource(info, segment.len() + more + 4);
+        if !segment.is_empty() {
+            key.push('/');
+            key.push_str(segment);
         }
         key.push('/');
+        key
+    }
+
+    /// `<prefix>/<group>/<resource>`, with room for `more` bytes.
+    fn resource(&self, info: &ResourceInfo, more: usize) -> String {
+        let gr = stored_gr(info);
+        let group = if gr.group.is_empty() { CORE } else { &*gr.group };
+        let len = self.prefix.len() + group.len() + gr.resource.len() + more + 2;
+        let mut key = String::with_capacity(len);
+        for part in [&*self.prefix, "/", group, "/", &gr.resource] {
+            key.push_str(part);
+        }
         key
     }
 }

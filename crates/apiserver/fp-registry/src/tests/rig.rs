@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fp_base::{ClusterName, ClusterScope, Gr, Revision};
+use fp_base::{ClusterName, ClusterScope, Gr, Identity, Revision};
 use fp_informer::{Entry, Informer, ObjectKey};
 use fp_keyspace::{Layout, PREFIX};
 use fp_object::{Object, json};
@@ -22,6 +22,8 @@ pub struct Rig {
     pub store: Arc<dyn Store>,
     pub configmaps: Arc<ResourceInfo>,
     pub shirts: Arc<ResourceInfo>,
+    /// The same resource, bound from two exports.
+    pub bound_shirts: [Arc<ResourceInfo>; 2],
     pump: Option<Pump>,
     running: Option<JoinHandle<()>>,
     _folder: Option<tempfile::TempDir>,
@@ -57,7 +59,9 @@ impl Rig {
         let backend = Arc::new(StoreBackend::new(store.clone(), informer, layout));
         let pump = Some(backend.load().await.expect("the store can be read"));
         let shirts = Arc::new(shirts());
-        Self { backend, store, configmaps, shirts, pump, running: None, _folder: None }
+        let bound_shirts = ["a", "b"].map(|letter| Arc::new(bound_shirts(letter)));
+        let (running, _folder) = (None, None);
+        Self { backend, store, configmaps, shirts, bound_shirts, pump, running, _folder }
     }
 
     pub fn run(&mut self) {
@@ -69,6 +73,12 @@ impl Rig {
         let object = object(key, text);
         let made = self.backend.create(&self.configmaps, &object_key(key), &object, &[]).await;
         made.expect("the object is new")
+    }
+
+    pub async fn create_shirt(&self, info: &Arc<ResourceInfo>, key: &str) -> Arc<Entry> {
+        let mut shirt = object(key, "1");
+        shirt.insert("apiVersion".into(), "example.dev/v1".into());
+        self.backend.create(info, &object_key(key), &shirt, &[]).await.expect("it is new")
     }
 
     pub async fn update(&self, at: &Entry, text: &str) -> Arc<Entry> {
@@ -93,8 +103,23 @@ impl Rig {
         start_after: Option<&ObjectKey>,
         limit: usize,
     ) -> Result<Page, Error> {
-        let place = Place { info: &self.configmaps, scope, namespace: None };
+        let place = Place { info: &self.configmaps, scope, namespace: None, mixed: false };
         self.backend.list(place, ListQuery { freshness, start_after, limit, filter: None }).await
+    }
+
+    /// The shirts of every definition.
+    pub fn mixed<'a>(&'a self, namespace: Option<&'a str>) -> Place<'a> {
+        Place { info: &self.shirts, scope: &ClusterScope::All, namespace, mixed: true }
+    }
+
+    pub async fn list_mixed(
+        &self,
+        freshness: Freshness,
+        start_after: Option<&ObjectKey>,
+        limit: usize,
+    ) -> Page {
+        let query = ListQuery { freshness, start_after, limit, filter: None };
+        self.backend.list(self.mixed(None), query).await.expect("a page")
     }
 
     pub async fn watch(
@@ -102,7 +127,7 @@ impl Rig {
         scope: &ClusterScope,
         from: WatchFrom,
     ) -> Result<Box<dyn Watch>, Error> {
-        let place = Place { info: &self.configmaps, scope, namespace: None };
+        let place = Place { info: &self.configmaps, scope, namespace: None, mixed: false };
         self.backend.watch(place, from).await
     }
 
@@ -196,6 +221,12 @@ pub async fn collect(watch: &mut Box<dyn Watch>, until: Revision) -> String {
 fn shirts() -> ResourceInfo {
     let origin = Origin::System { name: "shirts.example.dev".into() };
     info(Gr::new("example.dev", "shirts"), Segment::CustomResources, origin)
+}
+
+fn bound_shirts(letter: &str) -> ResourceInfo {
+    let identity = Identity::parse(&letter.repeat(64)).expect("hex digits");
+    let origin = Origin::Bound { name: letter.into(), schema_name: "v1.shirts.example.dev".into() };
+    info(Gr::new("example.dev", "shirts"), Segment::Identity(identity), origin)
 }
 
 /// A namespaced resource without a schema.
