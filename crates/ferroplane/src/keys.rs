@@ -9,6 +9,7 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
+use crate::issuer::{self, Key};
 use crate::root_dir::{self, read_if_there, write_atomically};
 
 /// How long a certificate that we make is valid.
@@ -95,49 +96,37 @@ fn make_pair(hosts: &[String]) -> Result<Pair, Error> {
     })
 }
 
-/// `sa.key` of the root directory, made (ECDSA P-256) when it is not there, and the keys that
+/// `sa.key` of the root directory, made (ECDSA P-256) when it is not there, or the keys that
 /// flags name: read and checked. Tokens come later.
-pub fn service_account_keys(root: Option<&Path>, given: &[PathBuf]) -> Result<(), Error> {
+pub fn service_account_keys(root: Option<&Path>, given: &[PathBuf]) -> Result<Vec<Key>, Error> {
     if given.is_empty()
         && let Some(root) = root
     {
         let path = root.join("sa.key");
         let read =
             read_if_there(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
-        return match read {
-            Some(content) => check_key(&path, &content),
+        let content = match read {
+            Some(content) => content,
             None => {
-                Ok(write_atomically(&path, KeyPair::generate()?.serialize_pem().as_bytes(), 0o600)?)
+                let made = KeyPair::generate()?.serialize_pem().into_bytes();
+                write_atomically(&path, &made, 0o600)?;
+                made
             }
         };
+        return keys_of(&path, &content);
     }
+    let mut keys = Vec::new();
     for path in given {
         let content =
             std::fs::read(path).map_err(|source| Error::Read { path: path.clone(), source })?;
-        check_key(path, &content)?;
+        keys.extend(keys_of(path, &content)?);
     }
-    Ok(())
+    Ok(keys)
 }
 
-/// The PEM blocks that Kubernetes' `keyutil` reads keys from.
-const KEY_BLOCKS: &[&str] = &[
-    "EC PRIVATE KEY",
-    "RSA PRIVATE KEY",
-    "PRIVATE KEY",
-    "PUBLIC KEY",
-    "RSA PUBLIC KEY",
-    "CERTIFICATE",
-];
-
-fn check_key(path: &Path, content: &[u8]) -> Result<(), Error> {
-    let blocks = x509_parser::pem::Pem::iter_from_buffer(content);
-    let is_key = |b: &x509_parser::pem::Pem| {
-        KEY_BLOCKS.contains(&b.label.as_str()) && !b.contents.is_empty()
-    };
-    if blocks.filter_map(Result::ok).any(|b| is_key(&b)) {
-        return Ok(());
-    }
-    Err(Error::NoKey { path: path.to_owned() })
+fn keys_of(path: &Path, content: &[u8]) -> Result<Vec<Key>, Error> {
+    let keys = issuer::keys(content);
+    if keys.is_empty() { Err(Error::NoKey { path: path.to_owned() }) } else { Ok(keys) }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod bootstrap;
 mod content;
 mod flags;
 mod gates;
+mod issuer;
 mod keys;
 mod logging;
 mod options;

@@ -33,7 +33,7 @@ use crate::content::Content;
 use crate::options::{Options, StoreChoice};
 use crate::progress::Progress;
 use crate::root_dir::{self, RootDir};
-use crate::{bootstrap, keys, surface, version};
+use crate::{bootstrap, issuer, keys, surface, version};
 
 /// How long requests in flight are waited for when the server ends.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -73,7 +73,8 @@ struct Running {
 async fn serve(options: &Options, root: Option<&RootDir>, progress: &mut Progress) -> Result<()> {
     let host = address::external_host(options);
     let pair = serving_pair(options, &host)?;
-    keys::service_account_keys(root.map(RootDir::path), &options.service_account_keys)?;
+    let account_keys =
+        keys::service_account_keys(root.map(RootDir::path), &options.service_account_keys)?;
     let accounts = accounts(options, root)?;
     progress.step("Keys and certificates");
 
@@ -108,6 +109,8 @@ async fn serve(options: &Options, root: Option<&RootDir>, progress: &mut Progres
         authenticator: authenticator(options, accounts.as_ref())?,
         health: health(&informer, &ready),
         version: version::document(),
+        openid: issuer::documents(&account_keys, &urls.external_address),
+        started: fp_object::time::now(),
         external_address: urls.external_address.clone(),
     });
     let tls = Arc::new(Tls::new(&tls_options(options, &pair)?)?);

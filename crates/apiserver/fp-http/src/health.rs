@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fp_base::url;
 
@@ -23,7 +24,37 @@ pub enum Scope {
 /// The checks, in the order in which they are printed. Fixed when the server is built.
 #[derive(Clone, Default)]
 pub struct Health {
-    checks: Vec<(String, Scope, Check)>,
+    checks: Vec<Named>,
+}
+
+#[derive(Clone)]
+struct Named {
+    name: String,
+    scope: Scope,
+    check: Check,
+    /// By root, as in [`ROOTS`].
+    seen: Arc<[Seen; 3]>,
+}
+
+const ROOTS: [&str; 3] = ["healthz", "livez", "readyz"];
+
+/// How often a check has passed and failed, and whether it passed the last time.
+#[derive(Default)]
+struct Seen {
+    passed: AtomicU64,
+    failed: AtomicU64,
+    last_passed: AtomicBool,
+}
+
+impl Named {
+    fn run(&self, root: &str) -> Result<(), String> {
+        let outcome = (self.check)();
+        let seen = &self.seen[ROOTS.iter().position(|r| *r == root).expect("one of the three")];
+        let count = if outcome.is_ok() { &seen.passed } else { &seen.failed };
+        count.fetch_add(1, Ordering::Relaxed);
+        seen.last_passed.store(outcome.is_ok(), Ordering::Relaxed);
+        outcome
+    }
 }
 
 /// An answer: the code, and plain text.
@@ -40,7 +71,7 @@ impl Health {
     }
 
     pub fn with(mut self, name: &str, scope: Scope, check: Check) -> Self {
-        self.checks.push((name.to_owned(), scope, check));
+        self.checks.push(Named { name: name.to_owned(), scope, check, seen: Arc::default() });
         self
     }
 
@@ -52,19 +83,50 @@ impl Health {
     /// Every health path that there is.
     pub fn paths(&self) -> Vec<String> {
         let mut out = Vec::new();
-        for root in ["healthz", "livez", "readyz"] {
+        for root in ROOTS {
             out.push(format!("/{root}"));
-            out.extend(self.of(root).map(|(name, _)| format!("/{root}/{name}")));
+            out.extend(self.of(root).map(|c| format!("/{root}/{}", c.name)));
         }
         out
     }
 
-    fn of<'a>(&'a self, root: &'a str) -> impl Iterator<Item = (&'a str, &'a Check)> {
+    fn of<'a>(&'a self, root: &'a str) -> impl Iterator<Item = &'a Named> {
         let ready = root == "readyz";
-        self.checks
-            .iter()
-            .filter(move |(_, scope, _)| ready || *scope == Scope::Live)
-            .map(|(name, _, check)| (name.as_str(), check))
+        self.checks.iter().filter(move |c| ready || c.scope == Scope::Live)
+    }
+
+    /// `/metrics/slis`: the outcomes of the checks that were asked for
+    /// (`component-base/metrics/prometheus/slis`).
+    pub fn metrics(&self) -> String {
+        let mut last = String::from(
+            "# HELP kubernetes_healthcheck Whether the check passed the last time.\n\
+             # TYPE kubernetes_healthcheck gauge\n",
+        );
+        let mut totals = String::from(
+            "# HELP kubernetes_healthchecks_total How often the check passed and failed.\n\
+             # TYPE kubernetes_healthchecks_total counter\n",
+        );
+        for check in &self.checks {
+            for (root, seen) in ROOTS.iter().zip(&*check.seen) {
+                let name = &check.name;
+                let passed = u8::from(seen.last_passed.load(Ordering::Relaxed));
+                let counts = [("error", &seen.failed), ("success", &seen.passed)]
+                    .map(|(status, n)| (status, n.load(Ordering::Relaxed)));
+                for (status, n) in counts.iter().filter(|(_, n)| *n > 0) {
+                    let _ = writeln!(
+                        totals,
+                        "kubernetes_healthchecks_total{{name={name:?},status={status:?},type={root:?}}} {n}"
+                    );
+                }
+                if counts.iter().any(|(_, n)| *n > 0) {
+                    let _ = writeln!(
+                        last,
+                        "kubernetes_healthcheck{{name={name:?},type={root:?}}} {passed}"
+                    );
+                }
+            }
+        }
+        last + &totals
     }
 
     /// Answers a path for which [`Health::serves`] holds; `None` for a check that does not exist.
@@ -72,7 +134,7 @@ impl Health {
         let (root, name) = split(path)?;
         match name {
             "" => Some(self.all(root, query.unwrap_or(""))),
-            name => self.of(root).find(|(n, _)| *n == name).map(|(_, check)| match check() {
+            name => self.of(root).find(|c| c.name == name).map(|check| match (check.check)() {
                 Ok(()) => Report { code: 200, text: "ok".into() },
                 // Who may ask for one check by name may know why it fails.
                 Err(why) => Report { code: 500, text: format!("internal server error: {why}\n") },
@@ -87,13 +149,14 @@ impl Health {
         excluded.sort_unstable();
         excluded.dedup();
         let (mut lines, mut failed) = (String::new(), false);
-        for (name, check) in self.of(root) {
+        for check in self.of(root) {
+            let name = check.name.as_str();
             if let Some(at) = excluded.iter().position(|e| *e == name) {
                 excluded.remove(at);
                 let _ = writeln!(lines, "[+]{name} excluded: ok");
                 continue;
             }
-            match check() {
+            match check.run(root) {
                 Ok(()) => {
                     let _ = writeln!(lines, "[+]{name} ok");
                 }
@@ -126,7 +189,7 @@ impl Health {
 fn split(path: &str) -> Option<(&str, &str)> {
     let path = path.strip_prefix('/')?;
     let (root, name) = path.split_once('/').unwrap_or((path, ""));
-    matches!(root, "healthz" | "livez" | "readyz").then_some((root, name))
+    ROOTS.contains(&root).then_some((root, name))
 }
 
 #[cfg(test)]
@@ -144,6 +207,29 @@ mod tests {
         let query = (!query.is_empty()).then_some(query);
         let got = health.report(path, query);
         want.assert_eq(&got.map_or("none".into(), |r| format!("{} {}", r.code, r.text)));
+    }
+
+    #[test]
+    fn outcomes_are_counted() {
+        let failing: Check = Arc::new(|| Err("broken".into()));
+        let health = Health::new().with("store", Scope::Ready, failing);
+        for path in ["/livez", "/readyz", "/readyz", "/readyz/store", "/healthz?exclude=ping"] {
+            let (path, query) = path.split_once('?').map_or((path, None), |(p, q)| (p, Some(q)));
+            health.report(path, query);
+        }
+        expect![[r##"
+            # HELP kubernetes_healthcheck Whether the check passed the last time.
+            # TYPE kubernetes_healthcheck gauge
+            kubernetes_healthcheck{name="ping",type="livez"} 1
+            kubernetes_healthcheck{name="ping",type="readyz"} 1
+            kubernetes_healthcheck{name="store",type="readyz"} 0
+            # HELP kubernetes_healthchecks_total How often the check passed and failed.
+            # TYPE kubernetes_healthchecks_total counter
+            kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 1
+            kubernetes_healthchecks_total{name="ping",status="success",type="readyz"} 2
+            kubernetes_healthchecks_total{name="store",status="error",type="readyz"} 2
+        "##]]
+        .assert_eq(&health.metrics());
     }
 
     #[test]

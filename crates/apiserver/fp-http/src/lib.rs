@@ -21,10 +21,11 @@ mod paths;
 mod place;
 mod resource;
 mod server;
+mod statusz;
 mod table;
 mod watch;
 
 pub use body::Body;
 pub use health::Health;
 pub use metrics::Metrics;
-pub use server::{Config, DEADLINE, Server};
+pub use server::{Config, DEADLINE, OpenId, Server};

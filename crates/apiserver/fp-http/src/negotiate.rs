@@ -98,14 +98,18 @@ pub enum Refusal {
     /// Only when JSON is not accepted at all.
     Protobuf,
     /// The message alone. client-go reads no Status in answer to aggregated discovery
-    /// (`discovery_client.go` takes the raw body): of anything but text kubectl says `unknown`.
+    /// or OpenAPI v2 (`discovery_client.go` takes the raw body): of anything but text kubectl says
+    /// `unknown`.
     Text,
 }
+
+/// The form in which clients ask for OpenAPI v2 ends with `@v1.0+protobuf`.
+const OPENAPI_V2: &str = "proto-openapi.spec.v2";
 
 /// The form of a refusal that the client can read.
 pub fn refusal(accept: Option<&http::HeaderValue>) -> Refusal {
     let text = accept.and_then(|v| v.to_str().ok()).unwrap_or("");
-    if text.contains("as=APIGroupDiscoveryList") {
+    if text.contains("as=APIGroupDiscoveryList") || text.contains(OPENAPI_V2) {
         return Refusal::Text;
     }
     if !text.contains(PROTOBUF) || text.contains(JSON) || text.contains('*') {
@@ -132,6 +136,33 @@ pub fn wants_aggregated(headers: &HeaderMap) -> bool {
         }
     }
     false
+}
+
+/// How `/statusz` is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatuszForm {
+    Text,
+    Structured,
+    None,
+}
+
+/// The form of `/statusz` that is asked for; text is the default.
+pub fn statusz(headers: &HeaderMap) -> StatuszForm {
+    let text = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("");
+    if text.trim().is_empty() {
+        return StatuszForm::Text;
+    }
+    let form = |clause: &Clause<'_>| match clause.media {
+        "text/plain" | "text/*" | "*/*" => Some(StatuszForm::Text),
+        JSON if clause.get("as") == Some("Statusz")
+            && clause.get("g") == Some("config.k8s.io")
+            && clause.get("v") == Some("v1beta1") =>
+        {
+            Some(StatuszForm::Structured)
+        }
+        _ => None,
+    };
+    clauses(text).iter().find_map(form).unwrap_or(StatuszForm::None)
 }
 
 /// One clause: `type/subtype;name=value;...`.

@@ -9,7 +9,6 @@ use fp_base::url::{self, ClusterRef};
 use fp_base::{ClusterName, ClusterPath, ClusterScope};
 use fp_object::status::{About, Status};
 use fp_verbs::{Directory, Located};
-use tokio::sync::watch;
 
 /// A name that no cluster has: generated names are letters and digits only.
 const NOWHERE: &str = "no-such-logical-cluster";
@@ -24,8 +23,6 @@ pub struct Place {
     /// The query, encoded.
     pub query: Option<String>,
     pub inactive: bool,
-    /// Turns true when the cluster goes: open watches end.
-    pub gone: Option<watch::Receiver<bool>>,
     pub hidden: Option<Hidden>,
 }
 
@@ -54,17 +51,15 @@ pub fn find(directory: &dyn Directory, target: &str) -> Result<Place, Status> {
         path: parsed.path,
         query: parsed.query,
         inactive: false,
-        gone: None,
         hidden: None,
     };
     match parsed.cluster {
         ClusterRef::None => {}
         ClusterRef::All => place.scope = Some(ClusterScope::All),
         ClusterRef::Path(path) => match directory.locate(&path) {
-            Located::Cluster { name, inactive, gone } => {
+            Located::Cluster { name, inactive } => {
                 place.scope = Some(ClusterScope::One(name));
                 place.inactive = inactive;
-                place.gone = Some(gone);
             }
             located => {
                 place.scope = Some(nowhere());
@@ -108,7 +103,6 @@ fn malformed(directory: &dyn Directory, target: &str, text: &str) -> Result<Plac
         path: parsed.path,
         query: parsed.query,
         inactive: false,
-        gone: None,
         hidden: Some(Hidden::below(directory, text, answer)),
     })
 }

@@ -23,6 +23,7 @@ use crate::health::{Health, Scope};
 use crate::metrics::{self, Metrics};
 use crate::place::{self, Hidden, Place};
 use crate::resource::{self, Call};
+use crate::statusz::Statusz;
 use crate::{answer, discovery, identity, negotiate, openapi, paths};
 
 /// The longest a request other than a watch may take, its body included (apiserver's
@@ -36,8 +37,19 @@ pub struct Config {
     pub health: Health,
     /// What `/version` answers.
     pub version: fp_object::Value,
+    /// Service account issuer discovery; `None`: there is no key.
+    pub openid: Option<OpenId>,
+    /// When the process started, for `/statusz`.
+    pub started: String,
     /// `host:port` that discovery names to clients.
     pub external_address: String,
+}
+
+/// The documents of service account issuer discovery.
+pub struct OpenId {
+    pub configuration: fp_object::Value,
+    /// A JSON Web Key Set.
+    pub keys: fp_object::Value,
 }
 
 /// The API server above the sockets: [`Server::handle`] answers one request.
@@ -46,6 +58,8 @@ pub struct Server {
     authenticator: Arc<dyn Authenticator>,
     pub(crate) health: Health,
     pub(crate) version: Bytes,
+    pub(crate) statusz: Statusz,
+    pub(crate) openid: Option<OpenId>,
     pub(crate) external_address: String,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) discovery: discovery::Cache,
@@ -70,6 +84,8 @@ impl Server {
             authenticator: config.authenticator,
             health: config.health.with("shutdown", Scope::Ready, shutdown),
             version: fp_object::json::to_vec(&config.version).into(),
+            statusz: Statusz::new(&config.version, config.started),
+            openid: config.openid,
             external_address: config.external_address,
             metrics: Arc::default(),
             discovery: discovery::Cache::default(),

@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 use fp_auth::authenticate::{Chain, HashedTokens, hash_token};
 use fp_auth::union::{AllowGroups, AllowPaths, Union};
 use fp_auth::{Authorizer, Rules, Verdict};
-use fp_base::ClusterPath;
+use fp_base::{ClusterPath, Gr};
 use fp_informer::Informer;
 use fp_keyspace::Layout;
 use fp_net::ClientCert;
@@ -30,7 +30,6 @@ impl Directory for Paths {
         let cluster = |name: &str| Located::Cluster {
             name: ClusterName::parse(name).unwrap(),
             inactive: name == "asleep1",
-            gone: self.gone.clone(),
         };
         match path.as_str() {
             "root:acme" => cluster("acme1"),
@@ -40,6 +39,10 @@ impl Directory for Paths {
             name if path.as_name().is_some() => cluster(name),
             _ => Located::Unknown,
         }
+    }
+
+    fn ends(&self, _: &ClusterScope, _: &Gr) -> Option<watch::Receiver<bool>> {
+        Some(self.gone.clone())
     }
 }
 
@@ -161,6 +164,8 @@ async fn world() -> World {
         authenticator: Arc::new(Chain { authenticators: vec![Arc::new(tokens)], anonymous: true }),
         health: Health::new(),
         version: json!({"major": "1", "minor": "36"}),
+        openid: Some(OpenId { configuration: json!({"issuer": "i"}), keys: json!({"keys": []}) }),
+        started: "2026-01-02T03:04:05Z".into(),
         external_address: "127.0.0.1:6443".into(),
     });
     World { server, gone }
@@ -810,11 +815,31 @@ async fn other_paths() {
     )
     .await;
     check("GET /services/apiexport/a/b/clusters/*/api\nas: alice", expect!["501 [NotImplemented] The virtual workspace API under /services/ is not served by this version of Ferroplane"]).await;
-    check(
-        "GET /openapi/v2\nas: admin",
-        expect!["501 [NotImplemented] OpenAPI v2 is not served by this version of Ferroplane"],
-    )
-    .await;
+    check("GET /openapi/v2\nas: admin", expect!["501 [NotImplemented] OpenAPI v2 (asked for by current kubectl when the server has no such kind) is not served by this version of Ferroplane"]).await;
+    // As kubectl asks: it reads no Status there.
+    let v2 = world
+        .send("GET /openapi/v2\nas: admin\naccept: application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+        .await;
+    assert_eq!(v2.headers["content-type"], "text/plain; charset=utf-8");
+    assert!(v2.code == 501 && v2.body.starts_with(b"OpenAPI v2"));
+    for (path, want) in [
+        ("/.well-known/openid-configuration", r#""application/json" {"issuer":"i"}"#),
+        ("/openid/v1/jwks", r#""application/jwk-set+json" {"keys":[]}"#),
+    ] {
+        let got = world.send(&format!("GET /clusters/root:acme{path}\nas: alice")).await;
+        assert_eq!(got.headers["cache-control"], "public, max-age=3600");
+        let media = &got.headers["content-type"];
+        assert_eq!(format!("{media:?} {}", got.json()), want);
+    }
+    check("GET /statusz\nas: admin\naccept: application/json", expect!["406 [NotAcceptable] only text/plain, or JSON as Statusz of config.k8s.io/v1beta1, is served here"]).await;
+    let statusz = world.send("GET /statusz\nas: admin").await;
+    assert!(statusz.code == 200 && statusz.body.starts_with(b"\nferroplane statusz\n"));
+    world.send("GET /livez").await;
+    let slis = world.send("GET /metrics/slis\nas: admin").await;
+    assert!(
+        String::from_utf8_lossy(&slis.body)
+            .contains("kubernetes_healthcheck{name=\"ping\",type=\"livez\"} 1\n")
+    );
     check(
         "GET /nosuch\nas: admin",
         expect!["404 [NotFound] the server could not find the requested resource"],
@@ -879,6 +904,8 @@ async fn a_panic_costs_one_request() {
         authenticator: Arc::new(Broken),
         health: Health::new(),
         version: json!({}),
+        openid: Some(OpenId { configuration: json!({"issuer": "i"}), keys: json!({"keys": []}) }),
+        started: "2026-01-02T03:04:05Z".into(),
         external_address: String::new(),
     });
     let response = server.clone().handle(parse("GET /healthz"), peer(ClientCert::None)).await;

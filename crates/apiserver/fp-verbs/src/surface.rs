@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use fp_base::{ClusterName, ClusterPath, ClusterScope};
+use fp_base::{ClusterName, ClusterPath, ClusterScope, Gr};
 use fp_schema::ResourceInfo;
+use tokio::sync::watch;
 
 /// One server's parts.
 #[derive(Clone)]
@@ -22,8 +23,6 @@ pub enum Located {
         name: ClusterName,
         /// Marked inactive: only `/openapi` and its LogicalCluster are served.
         inactive: bool,
-        /// Turns true when the cluster becomes inactive or is being deleted: open watches end.
-        gone: tokio::sync::watch::Receiver<bool>,
     },
     /// A mounted workspace: another server's URL.
     Mount(String),
@@ -36,6 +35,10 @@ pub enum Located {
 pub trait Directory: Send + Sync + 'static {
     /// A path of one segment that is a cluster's name needs no lookup and is always `Cluster`.
     fn locate(&self, path: &ClusterPath) -> Located;
+
+    /// Turns true when open watches of a resource end: its cluster has become inactive or is being
+    /// deleted, or, for watches over all clusters, any has become inactive. `None`: they go on.
+    fn ends(&self, scope: &ClusterScope, gr: &Gr) -> Option<watch::Receiver<bool>>;
 }
 
 /// What a resource request resolves to.

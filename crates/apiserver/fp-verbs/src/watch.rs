@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fp_base::{ClusterPath, Revision};
+use fp_base::Revision;
 use fp_informer::Entry;
 use fp_object::status::Status;
 use fp_registry::{Change, ChangeKind, Error, Freshness, ListQuery, Step, Watch, WatchFrom};
@@ -18,7 +18,6 @@ use crate::options::ListOptions;
 use crate::request::{Query, Response, View, WatchAnswer, WatchEvent, WatchEvents};
 use crate::select::Selection;
 use crate::status::{from_registry, too_new, watch_expired};
-use crate::surface::Located;
 use crate::target::{Target, mixed_view};
 use crate::view;
 
@@ -31,12 +30,7 @@ const TIMEOUT_LEAST: Duration = Duration::from_secs(1800);
 pub async fn watch(target: Target<'_>, query: &Query) -> Result<Response, Status> {
     let options = ListOptions::parse(query, true)?;
     let selection = Selection::parse(target.info, target.version, options.labels, options.fields)?;
-    let gone = target.scope.one().and_then(|cluster| {
-        match target.surface.directory.locate(&ClusterPath::from(cluster)) {
-            Located::Cluster { gone, .. } => Some(gone),
-            _ => None,
-        }
-    });
+    let gone = target.surface.directory.ends(target.scope, &target.info.gr);
     let begun = begin(selection.narrow(target), &options).await;
     let source = match begun {
         Ok(watch) => Source::Running(watch),
@@ -187,7 +181,7 @@ impl WatchEvents for Stream {
     }
 }
 
-/// Ends when the cluster is gone; never, when there is none to watch.
+/// Ends when the directory says so; never, when it has nothing to say.
 async fn gone(receiver: &mut Option<tokio::sync::watch::Receiver<bool>>) {
     if let Some(receiver) = receiver
         && receiver.wait_for(|gone| *gone).await.is_ok()

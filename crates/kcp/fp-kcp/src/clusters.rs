@@ -62,6 +62,8 @@ pub struct Clusters {
 struct State {
     facts: HashMap<ClusterName, Arc<Facts>>,
     gone: HashMap<ClusterName, watch::Sender<bool>>,
+    /// For the watches over all clusters.
+    some_inactive: watch::Sender<bool>,
     /// When `gone` has grown to this, channels that nobody holds are dropped.
     sweep_at: usize,
 }
@@ -88,6 +90,11 @@ impl Clusters {
             Some(facts) => state.facts.insert(key.cluster.clone(), facts),
             None => state.facts.remove(&key.cluster),
         };
+        let inactive = state.facts.get(&key.cluster).is_some_and(|f| f.inactive);
+        if inactive && !before.as_ref().is_some_and(|f| f.inactive) {
+            // Watches that begin now are not ended by what ends those before.
+            std::mem::take(&mut state.some_inactive).send_replace(true);
+        }
         let was_ended = before.is_some_and(|f| f.ends_watches());
         if ended
             && (!was_ended || entry.is_none())
@@ -107,6 +114,11 @@ impl Clusters {
         facts
             .and_then(|f| f.path.as_deref().map(str::to_owned))
             .unwrap_or_else(|| cluster.to_string())
+    }
+
+    /// Turns true when any cluster becomes inactive.
+    pub fn some_inactive(&self) -> watch::Receiver<bool> {
+        self.state.read().some_inactive.subscribe()
     }
 
     /// Turns true when the cluster becomes inactive, enters deletion or is gone.
@@ -153,6 +165,24 @@ mod tests {
         assert_eq!(clusters.path(&cluster("two")), "two");
         put(&clusters, "one", None);
         assert!(clusters.get(&cluster("one")).is_none());
+    }
+
+    #[test]
+    fn an_inactive_cluster_ends_watches_of_all() {
+        let clusters = Clusters::default();
+        put(&clusters, "one", Some(logical_cluster("Ready", json!({}))));
+        let inactive = || Some(logical_cluster("Ready", json!({"core.kcp.io/inactive": "true"})));
+        let (before, other) = (clusters.some_inactive(), clusters.gone(&cluster("two")));
+        put(&clusters, "one", inactive());
+        assert!(*before.borrow() && !*other.borrow());
+        let during = clusters.some_inactive();
+        put(&clusters, "one", inactive());
+        put(&clusters, "two", Some(logical_cluster("Deleting", json!({}))));
+        put(&clusters, "two", None);
+        assert!(!*during.borrow());
+        put(&clusters, "one", Some(logical_cluster("Ready", json!({}))));
+        put(&clusters, "one", inactive());
+        assert!(*during.borrow());
     }
 
     #[test]

@@ -7,11 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fp_base::{ClusterName, ClusterPath};
+use fp_base::{ClusterName, ClusterPath, ClusterScope, Gr};
 use fp_informer::{Entry, ObjectKey};
 use fp_object::meta::Meta;
 use fp_verbs::{Directory, Located};
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
 use crate::api::{self, Phase, WorkspaceSpec};
 use crate::clusters::Clusters;
@@ -92,7 +93,7 @@ impl Paths {
 
     fn cluster(&self, name: ClusterName) -> Located {
         let inactive = self.clusters.get(&name).is_some_and(|f| f.inactive);
-        Located::Cluster { gone: self.clusters.gone(&name), inactive, name }
+        Located::Cluster { inactive, name }
     }
 
     fn walk(&self, path: &ClusterPath) -> Option<Result<ClusterName, Located>> {
@@ -145,6 +146,18 @@ impl Directory for Paths {
             None => Located::Unknown,
         }
     }
+
+    fn ends(&self, scope: &ClusterScope, gr: &Gr) -> Option<watch::Receiver<bool>> {
+        // A LogicalCluster is followed into and out of its end
+        // (`pkg/server/filters/perclustercontext.go`).
+        if *gr.group == *names::group::CORE && &*gr.resource == "logicalclusters" {
+            return None;
+        }
+        Some(match scope {
+            ClusterScope::One(cluster) => self.clusters.gone(cluster),
+            ClusterScope::All => self.clusters.some_inactive(),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -173,6 +186,27 @@ mod tests {
             Located::Unavailable => "unavailable".into(),
             Located::Unknown => "unknown".into(),
         }
+    }
+
+    #[test]
+    fn inactivity_ends_watches_but_of_the_logical_cluster() {
+        let clusters = Arc::new(Clusters::default());
+        let at = key("c-acme", "", "cluster");
+        let put = |annotations: serde_json::Value| {
+            let object = json!({"metadata": {"name": "cluster", "annotations": annotations}});
+            clusters.apply(&at, Some(&entry(&at, object)));
+        };
+        put(json!({}));
+        let paths = Paths::new(clusters.clone());
+        let one = |name: &str| ClusterScope::One(ClusterName::parse(name).unwrap());
+        let scopes = [one("c-acme"), ClusterScope::All, one("c-other"), one("system:admin")];
+        let watched = [Gr::new("", "configmaps"), Gr::new("core.kcp.io", "logicalclusters")];
+        let asked = |gr: &Gr| scopes.clone().map(|scope| paths.ends(&scope, gr));
+        let receivers = [asked(&watched[0]), asked(&watched[1])];
+        put(json!({"core.kcp.io/inactive": "true"}));
+        let ended = receivers.map(|all| all.map(|r| r.map(|r| *r.borrow())));
+        let none = [None; 4];
+        assert_eq!(ended, [[Some(true), Some(true), Some(false), Some(false)], none]);
     }
 
     #[test]

@@ -23,7 +23,10 @@ fn check(server: &Server, scenario: &str, want: &Expect) {
 fn scenarios() {
     let server = Server::start();
     server.kubectl_ok(&["create", "workspace", "acme", "--enter"]);
-    check(&server, "typed", &expect![[r#"
+    check(
+        &server,
+        "typed",
+        &expect![[r#"
         created typed map[value:1] with a uid: true
         with a revision: resourceVersion should not be set on objects to be created
         again: configmaps "typed" already exists true
@@ -33,15 +36,23 @@ fn scenarios() {
         listed 1 typed
         deleted: configmaps "typed" not found true
         answers not in protobuf: 0
-    "#]]);
-    check(&server, "leases", &expect![[r#"
+    "#]],
+    );
+    check(
+        &server,
+        "leases",
+        &expect![[r#"
         first leads: "first" after 0 transitions
         first stopped
         second leads: "second" after 1 transitions
         second stopped
         released: "" after 1 transitions
-    "#]]);
-    check(&server, "discovery", &expect![[r#"
+    "#]],
+    );
+    check(
+        &server,
+        "discovery",
+        &expect![[r#"
         admissionregistration.k8s.io/v1
         apiextensions.k8s.io/v1
         apis.kcp.io/v1alpha1
@@ -62,19 +73,28 @@ fn scenarios() {
         Workspace.tenancy.kcp.io -> tenancy.kcp.io/v1alpha1, Resource=workspaces root
         Unheard -> no matches for kind "Unheard" in group "" true
         ws -> tenancy.kcp.io/v1alpha1, Resource=workspaces
-    "#]]);
-    check(&server, "wait", &expect![[r#"
+    "#]],
+    );
+    check(
+        &server,
+        "wait",
+        &expect![[r#"
         until with sync: map[value:2]
         by initial events: true
         gone
-    "#]]);
-    check(&server, "pages", &expect![[r#"
+    "#]],
+    );
+    check(
+        &server,
+        "pages",
+        &expect![[r#"
         chunk [page-0 page-1] continues: true
         chunk [page-2 page-3] continues: true
         chunk [page-4] continues: false
         objects: 5
         after deletecollection: 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -112,5 +132,6 @@ fn an_informer_goes_on_after_a_restart() {
         lists since the restart: 0
         watched on from a revision: true
         left in the store: 0 pending events: 0
-    "#]].assert_eq(&told);
+    "#]]
+    .assert_eq(&told);
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use fp_admission::{Attributes as Write, Chain, Operation, Plugin};
 use fp_auth::{Attributes, Authorizer, PolicyRule, Rules, User, Verdict};
 use fp_base::url::{self, ClusterRef, Route};
-use fp_base::{ClusterName, ClusterPath, ClusterScope};
+use fp_base::{ClusterName, ClusterPath, ClusterScope, Gr};
 use fp_object::meta::Meta;
 use fp_object::status::{About, Status};
 use fp_object::{Object, Value};
@@ -42,9 +42,13 @@ struct Here {
 impl Directory for Here {
     fn locate(&self, path: &ClusterPath) -> Located {
         match path.as_name() {
-            Some(name) => Located::Cluster { name, inactive: false, gone: self.gone.clone() },
+            Some(name) => Located::Cluster { name, inactive: false },
             None => Located::Unknown,
         }
+    }
+
+    fn ends(&self, _: &ClusterScope, _: &Gr) -> Option<tokio::sync::watch::Receiver<bool>> {
+        Some(self.gone.clone())
     }
 }
 
