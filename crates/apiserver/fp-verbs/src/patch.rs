@@ -1,6 +1,10 @@
-//! patch: JSON patch, merge patch, and strategic merge patch of built-ins.
+//! patch: JSON patch, merge patch, and strategic merge patch of built-ins and of custom resources in
+//! Kubernetes' own groups, such as Deployments.
 //!
-//! Source: apiserver's `endpoints/handlers/patch.go`.
+//! Sources: apiserver's `endpoints/handlers/patch.go`; for custom resources kcp's
+//! `apiextensions-apiserver/pkg/apiserver/customresource_handler.go`. There a list of type `map` is
+//! replaced, and what the patch leaves out is lost; here it merges by its key, which is what clients
+//! mean who made the patch of the built-in type.
 
 use std::sync::Arc;
 
@@ -29,15 +33,15 @@ pub enum Kind {
 impl Kind {
     /// By the body's media type. Asked for before the options, whose rules depend on it.
     pub fn of(target: Target<'_>, media: Option<Media>) -> Result<Self, Status> {
-        let builtin = target.info.proto.is_some();
+        let strategic = target.info.proto.is_some() || is_kubernetes_group(&target.info.gr.group);
         match media {
             Some(Media::JsonPatch) => Ok(Self::Json),
             Some(Media::MergePatch) => Ok(Self::Merge),
-            Some(Media::StrategicMergePatch) if builtin => Ok(Self::Strategic),
+            Some(Media::StrategicMergePatch) if strategic => Ok(Self::Strategic),
             Some(Media::ApplyPatch | Media::ApplyPatchCbor) => {
                 Err(Status::not_implemented("server-side apply"))
             }
-            _ => Err(unsupported(builtin)),
+            _ => Err(unsupported(strategic)),
         }
     }
 }
@@ -89,10 +93,7 @@ impl Patch {
         let result = match self.kind {
             Kind::Json => patch::json_patch(current.clone(), &self.body),
             Kind::Merge => patch::merge_patch(current.clone(), &self.body),
-            Kind::Strategic => {
-                let message = self.info.proto.expect("only built-ins take this patch");
-                patch::strategic_merge_patch(current.clone(), &self.body, message)
-            }
+            Kind::Strategic => self.strategic(current.clone()),
         };
         result.map_err(|error| match error {
             patch::Error::Malformed(why) => Status::bad_request(why),
@@ -104,6 +105,15 @@ impl Patch {
             }
             patch::Error::NotObject { patched, detail } => refused(&patched, &detail),
         })
+    }
+
+    fn strategic(&self, current: Object) -> Result<Patched, patch::Error> {
+        if let Some(message) = self.info.proto {
+            return patch::strategic_merge_patch(current, &self.body, message);
+        }
+        let shape = self.version().schema.as_ref().map(|s| s.shape()).unwrap_or_default();
+        let meta = &fp_builtin::tables::meta::OBJECT_META;
+        patch::strategic_merge_custom(current, &self.body, meta, &shape)
     }
 
     fn report(
@@ -157,9 +167,34 @@ impl Change for Patch {
     }
 }
 
-fn unsupported(builtin: bool) -> Status {
+/// A group that client-go knows types of: clients patch them as they would the built-in.
+fn is_kubernetes_group(group: &str) -> bool {
+    const WITHOUT_SUFFIX: [&str; 6] = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
+    const WITH_SUFFIX: [&str; 16] = [
+        "admissionregistration",
+        "authentication",
+        "authorization",
+        "certificates",
+        "coordination",
+        "discovery",
+        "events",
+        "flowcontrol.apiserver",
+        "internal.apiserver",
+        "networking",
+        "node",
+        "rbac.authorization",
+        "resource",
+        "scheduling",
+        "storage",
+        "storagemigration",
+    ];
+    let short = group.strip_suffix(".k8s.io");
+    short.map_or(WITHOUT_SUFFIX.contains(&group), |short| WITH_SUFFIX.contains(&short))
+}
+
+fn unsupported(strategic: bool) -> Status {
     let mut accepted = vec!["application/json-patch+json", "application/merge-patch+json"];
-    if builtin {
+    if strategic {
         accepted.push("application/strategic-merge-patch+json");
     }
     accepted.push("application/apply-patch+yaml");

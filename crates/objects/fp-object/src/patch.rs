@@ -7,7 +7,7 @@ mod strategic;
 
 pub use json_patch::json_patch;
 pub use merge::merge_patch;
-pub use strategic::strategic_merge_patch;
+pub use strategic::{Shape, strategic_merge_custom, strategic_merge_patch};
 
 use crate::{Object, json};
 

@@ -13,6 +13,7 @@ mod lists;
 pub mod pattern;
 pub(crate) mod prune;
 mod rules;
+mod shape;
 mod validate;
 
 use regex::Regex;
@@ -60,6 +61,11 @@ impl Structural {
     /// The schema of a version without one: everything is kept as it is.
     pub fn preserving() -> Self {
         Self { root: Node { preserve_unknown: true, ..Node::default() }, has_rules: false }
+    }
+
+    /// How its lists merge under a strategic merge patch.
+    pub fn shape(&self) -> fp_object::patch::Shape {
+        shape::shape(&self.root)
     }
 
     pub(crate) fn root(&self) -> &Node {

@@ -1,9 +1,10 @@
 //! Strategic merge patch (`apimachinery/pkg/util/strategicpatch`), applied on the server's side.
 //!
-//! A message descriptor says which lists merge and by which key. Where Go would stop at data that no
-//! struct describes (the values of a map, raw JSON), objects merge and lists are replaced.
+//! A message descriptor, or the shape of a custom object, says which lists merge and by which key.
+//! Where Go would stop at data that no struct describes (the values of a map, raw JSON), objects
+//! merge and lists are replaced.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Error, Patched, decode_object};
 use crate::proto::{Field, Kind, Label, Message};
@@ -18,14 +19,46 @@ const BAD_ORDER: &str = "invalid patch format of setElementOrder list";
 const BAD_PRIMITIVE_LIST: &str = "invalid patch format of primitive list";
 const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
 
+/// How the lists in a part of a custom object merge: what its schema tells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shape {
+    /// Of a list: its items merge by this member, or by value when it is empty.
+    pub merge_key: Option<Box<str>>,
+    /// The members of an object, or of each item of a list, that have lists in them.
+    pub members: BTreeMap<Box<str>, Shape>,
+    /// Every other member.
+    pub others: Option<Box<Shape>>,
+}
+
+impl Shape {
+    /// There is no list to merge in it.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Applies a strategic merge patch to an object that `message` describes.
 pub fn strategic_merge_patch(
     object: Object,
     body: &[u8],
     message: &'static Message,
 ) -> Result<Patched, Error> {
+    apply(object, body, Schema::Message(message))
+}
+
+/// Applies a strategic merge patch to a custom object, whose metadata `meta` describes.
+pub fn strategic_merge_custom(
+    object: Object,
+    body: &[u8],
+    meta: &'static Message,
+    shape: &Shape,
+) -> Result<Patched, Error> {
+    apply(object, body, Schema::Custom(meta, shape))
+}
+
+fn apply(object: Object, body: &[u8], schema: Schema<'_>) -> Result<Patched, Error> {
     let patch = decode_object(body)?;
-    let object = merge_map(object, patch.object, Schema::Message(message))?;
+    let object = merge_map(object, patch.object, schema)?;
     Ok(Patched { object, strict: patch.strict })
 }
 
@@ -35,8 +68,11 @@ fn malformed(message: impl Into<String>) -> Error {
 
 /// What describes a value.
 #[derive(Clone, Copy)]
-enum Schema {
+enum Schema<'a> {
     Message(&'static Message),
+    /// A custom object: its metadata, and the rest.
+    Custom(&'static Message, &'a Shape),
+    Shape(&'a Shape),
     /// A map: every member is of this kind.
     MapOf(Kind),
     /// Nothing does.
@@ -44,23 +80,25 @@ enum Schema {
 }
 
 /// A member's description and how it merges.
-struct Lookup {
-    schema: Schema,
-    merge_key: &'static str,
+struct Lookup<'a> {
+    schema: Schema<'a>,
+    merge_key: &'a str,
     is_merged: bool,
     is_replaced: bool,
 }
 
-impl Schema {
+impl<'a> Schema<'a> {
     fn of(kind: Kind) -> Self {
         if let Kind::Message(message) = kind { Self::Message(message) } else { Self::Opaque }
     }
 
-    fn lookup(self, key: &str) -> Result<Lookup, Error> {
+    fn lookup(self, key: &str) -> Result<Lookup<'a>, Error> {
         let plain = |schema| Lookup { schema, merge_key: "", is_merged: false, is_replaced: false };
         let message = match self {
             Self::Message(message) => message,
             Self::MapOf(kind) => return Ok(plain(Self::of(kind))),
+            Self::Custom(meta, _) if key == "metadata" => return Ok(plain(Self::Message(meta))),
+            Self::Custom(_, shape) | Self::Shape(shape) => return Ok(shape.lookup(key)),
             Self::Opaque => return Ok(plain(Self::Opaque)),
         };
         let field = find_field(message, key).ok_or_else(|| {
@@ -84,6 +122,19 @@ impl Schema {
     }
 }
 
+impl Shape {
+    fn lookup(&self, key: &str) -> Lookup<'_> {
+        let shape = self.members.get(key).or(self.others.as_deref());
+        let merge_key = shape.and_then(|s| s.merge_key.as_deref());
+        Lookup {
+            schema: shape.map_or(Schema::Opaque, Schema::Shape),
+            merge_key: merge_key.unwrap_or(""),
+            is_merged: merge_key.is_some(),
+            is_replaced: false,
+        }
+    }
+}
+
 /// The field of a JSON name, embedded messages included.
 fn find_field(message: &'static Message, key: &str) -> Option<&'static Field> {
     message.fields.iter().find_map(|field| match field.kind {
@@ -92,7 +143,7 @@ fn find_field(message: &'static Message, key: &str) -> Option<&'static Field> {
     })
 }
 
-fn merge_map(mut original: Object, mut patch: Object, schema: Schema) -> Result<Object, Error> {
+fn merge_map(mut original: Object, mut patch: Object, schema: Schema<'_>) -> Result<Object, Error> {
     if let Some(directive) = patch.remove(DIRECTIVE) {
         return match directive.as_str() {
             Some("replace") => Ok(clean_map(patch)),
@@ -170,7 +221,7 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), Error> {
 fn merge_ordered_lists(
     original: &mut Object,
     patch: &mut Object,
-    schema: Schema,
+    schema: Schema<'_>,
 ) -> Result<(), Error> {
     let directives: Vec<String> =
         patch.keys().filter(|k| k.starts_with(ORDER_PREFIX)).cloned().collect();
@@ -223,7 +274,7 @@ fn check_order(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), 
 fn merge_list(
     old: Vec<Value>,
     patch: Vec<Value>,
-    lookup: &Lookup,
+    lookup: &Lookup<'_>,
     is_delete_list: bool,
 ) -> Result<Vec<Value>, Error> {
     if !lookup.is_merged && !is_delete_list {
@@ -467,6 +518,43 @@ mod tests {
             field("raw", Kind::RawExtension, Label::Plain, "", ""),
         ],
     };
+
+    #[test]
+    fn a_custom_object_merges_by_its_shape() {
+        let list = |key: &str| Shape { merge_key: Some(key.into()), ..Shape::default() };
+        let object = |members: Vec<(&str, Shape)>| Shape {
+            members: members.into_iter().map(|(name, shape)| (name.into(), shape)).collect(),
+            ..Shape::default()
+        };
+        let containers =
+            Shape { members: BTreeMap::from([("env".into(), list("name"))]), ..list("name") };
+        let by_name = Shape { others: Some(Box::new(list(""))), ..Shape::default() };
+        let shape =
+            object(vec![("spec", object(vec![("containers", containers), ("byName", by_name)]))]);
+        let check = |before: &str, patch: &str, want: &str| {
+            let decoded = json::decode(before.as_bytes()).expect("an object").object;
+            let patched = strategic_merge_custom(decoded, patch.as_bytes(), &SPEC, &shape);
+            let got = patched.map_or_else(|e| e.to_string(), |p| json::to_string(&p.object));
+            assert_eq!(got, want, "{before} + {patch}");
+        };
+        let before = r#"{"spec":{"containers":[{"env":[{"name":"x"}],"name":"a","image":"1"},{"name":"b"}],"byName":{"k":["p"]},"args":["q"]}}"#;
+        check(
+            before,
+            r#"{"spec":{"$setElementOrder/containers":[{"name":"b"},{"name":"a"}],"containers":[{"name":"a","image":"2","env":[{"name":"y"}]}]}}"#,
+            r#"{"spec":{"args":["q"],"byName":{"k":["p"]},"containers":[{"name":"b"},{"env":[{"name":"y"},{"name":"x"}],"image":"2","name":"a"}]}}"#,
+        );
+        check(
+            before,
+            r#"{"spec":{"containers":[{"$patch":"delete","name":"a"}],"byName":{"k":["r"]},"args":["s"]}}"#,
+            r#"{"spec":{"args":["s"],"byName":{"k":["r","p"]},"containers":[{"name":"b"}]}}"#,
+        );
+        // Metadata merges as the built-in message says.
+        check(
+            r#"{"metadata":{"tags":["a"],"atomic":[{"name":"x"}]}}"#,
+            r#"{"metadata":{"tags":["b"],"atomic":[]}}"#,
+            r#"{"metadata":{"atomic":[],"tags":["b","a"]}}"#,
+        );
+    }
 
     fn check(object: &str, patch: &str, want: &str) {
         let decoded = json::decode(object.as_bytes()).expect("an object").object;
