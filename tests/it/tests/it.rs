@@ -2,6 +2,7 @@
 
 mod it {
     mod bad_input;
+    mod bindings;
     mod client_go;
     mod crash;
     mod files;

@@ -1,6 +1,7 @@
 //! The APIBinding controller.
 
 pub mod conflict;
+mod locks;
 pub mod plan;
 
 use std::sync::Arc;
@@ -139,9 +140,6 @@ impl Reconciler for ApiBindings {
     async fn reconcile(&self, at: &ObjectKey) -> Result<Next, Error> {
         let world = &self.0;
         let entries = world.in_cluster(&bindings(world), &at.cluster);
-        if entries.is_empty() {
-            return Ok(Next::Done);
-        }
         let objects: Vec<Object> = entries.iter().map(|e| e.object()).collect();
         let others = self.definitions(&at.cluster, &objects);
         let exports: Vec<_> = objects.iter().map(|o| self.export(&at.cluster, o)).collect();
@@ -160,10 +158,14 @@ impl Reconciler for ApiBindings {
             })
             .collect();
         let logical_cluster = world.logical_cluster(&at.cluster);
+        let crds = world.builtin(group::APIEXTENSIONS, "customresourcedefinitions");
+        let crds = world.in_cluster(&crds, &at.cluster);
+        let crds: Vec<&str> = crds.iter().map(|e| &*e.key.name).collect();
         let snapshot = Snapshot {
             cluster: &at.cluster,
             logical_cluster: logical_cluster.as_ref(),
             bindings: &bindings,
+            crds: &crds,
             now: &time::now(),
         };
         Ok(action::run(world, plan::plan(&snapshot)).await?)

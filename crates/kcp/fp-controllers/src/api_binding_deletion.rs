@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use fp_base::ClusterName;
 use fp_informer::{Change, ObjectKey};
 use fp_kcp::api::{self, ApiBindingStatus};
 use fp_kcp::conditions::{self, Condition};
@@ -14,7 +15,7 @@ use fp_runtime::{Error, Next, Reconciler};
 
 use crate::content::{self, Content};
 use crate::routes::{Controller, Keys, Route};
-use crate::world::{World, cluster_scoped, gvr};
+use crate::world::{World, cluster_scoped, gvr, key};
 
 pub const CONTROLLER: Controller = Controller {
     name: "kcp-apibindingdeletion",
@@ -43,11 +44,33 @@ impl Deletion {
         let mut due = bound(binding);
         for other in self.0.in_cluster(&self.0.system(group::APIS, "apibindings"), &at.cluster) {
             if other.key != *at && !other.deleting {
-                let kept = bound(&other.object());
+                let kept = self.promised(&at.cluster, &other.object());
                 due.retain(|b| !kept.contains(b));
             }
         }
         due
+    }
+
+    /// What a binding has bound, and what its export would let it bind: a successor waits for the
+    /// resources that the binding under deletion still holds.
+    fn promised(&self, cluster: &ClusterName, binding: &Object) -> BTreeSet<Bound> {
+        let mut all = bound(binding);
+        let spec: api::ApiBindingSpec = api::part(binding, "spec");
+        let Some(reference) = spec.reference.export else { return all };
+        let path = if reference.path.is_empty() { cluster.as_str() } else { &reference.path };
+        let (Some(provider), Some(export)) =
+            (self.0.resolve(path), self.0.export(path, &reference.name))
+        else {
+            return all;
+        };
+        let identity = export.text(&["status", "identityHash"]).unwrap_or("");
+        let schemas = self.0.system(group::APIS, "apiresourceschemas");
+        let export: api::ApiExportSpec = api::part(&export, "spec");
+        all.extend(export.resources.into_iter().filter_map(|r| {
+            let schema = schemas.get(&key(&provider, &r.schema))?;
+            Some((r.group, r.name, schema.object().uid().to_owned(), identity.to_owned()))
+        }));
+        all
     }
 
     async fn empty(&self, at: &ObjectKey, due: &BTreeSet<Bound>) -> Result<Content, Error> {

@@ -15,13 +15,6 @@ pub struct Other {
     pub binding: Option<(String, String, String)>,
 }
 
-impl Other {
-    /// The name, if it is a CRD of the cluster itself.
-    pub fn own_crd(&self) -> Option<&str> {
-        self.binding.is_none().then(|| self.crd.name())
-    }
-}
-
 fn text<'a>(object: &'a Object, path: &[&str]) -> &'a str {
     object.text(path).unwrap_or("")
 }

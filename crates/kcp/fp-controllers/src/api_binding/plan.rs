@@ -15,7 +15,7 @@ use fp_object::meta::Meta;
 use fp_object::{Object, Value};
 use serde_json::json;
 
-use super::conflict;
+use super::{conflict, locks};
 use crate::action::{self, Action, Plan};
 use crate::world::{cluster_scoped, gvr};
 
@@ -45,12 +45,17 @@ pub struct Snapshot<'a> {
     pub cluster: &'a ClusterName,
     pub logical_cluster: Option<&'a Object>,
     pub bindings: &'a [Binding<'a>],
+    /// The names of the cluster's own CRDs.
+    pub crds: &'a [&'a str],
     pub now: &'a str,
 }
 
 /// One write of the LogicalCluster for all bindings, then one of each binding that changes.
 pub fn plan(s: &Snapshot<'_>) -> Plan {
-    let mut shared = Shared { locked: s.logical_cluster.cloned(), first: Vec::new() };
+    let names: Vec<&str> = s.bindings.iter().map(|b| b.object.name()).collect();
+    let released =
+        |lc: &Object| locks::released(lc, &names, s.crds, s.now).unwrap_or_else(|| lc.clone());
+    let mut shared = Shared { locked: s.logical_cluster.map(released), first: Vec::new() };
     let mut updates = Vec::new();
     for binding in s.bindings.iter().filter(|b| !b.object.is_deleting()) {
         let new = Pass { s, b: binding, new: binding.object.clone(), shared: &mut shared }.run();
@@ -212,11 +217,10 @@ impl Pass<'_, '_> {
         };
         let own =
             ResourceLock { binding: self.b.object.name().to_owned(), ..ResourceLock::default() };
-        let crds: Vec<&str> = self.b.others.iter().filter_map(conflict::Other::own_crd).collect();
         let mut skipped = BTreeMap::new();
         for gr in self.b.exported.iter().filter_map(group_resource) {
             match locks.get(&gr) {
-                Some(lock) if *lock != own && !expired(lock, &gr, &crds, self.s.now) => {
+                Some(lock) if *lock != own => {
                     skipped.insert(gr, lock.clone());
                 }
                 _ => drop(locks.insert(gr, own.clone())),
@@ -333,11 +337,6 @@ fn group_plural(schema: &Object) -> (&str, &str) {
 fn group_resource(exported: &Exported) -> Option<String> {
     let (group, plural) = group_plural(exported.schema.as_ref()?);
     Some(if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") })
-}
-
-/// A provisional lock of a CRD that never came. RFC 3339 in UTC sorts as time does.
-fn expired(lock: &ResourceLock, gr: &str, crds: &[&str], now: &str) -> bool {
-    lock.crd && !crds.contains(&gr) && lock.expiry.as_deref().is_some_and(|e| e < now)
 }
 
 fn is_established(crd: &Object) -> bool {

@@ -83,6 +83,7 @@ fn check(world: &World, want: &str) -> Object {
         cluster: &cluster,
         logical_cluster: Some(&logical_cluster),
         bindings: &bindings,
+        crds: &["own.home.example.dev"],
         now: "2026-01-01T00:00:00Z",
     };
     let plan = plan(&snapshot);
@@ -143,8 +144,8 @@ fn what_stands_in_the_way() {
          InitialBindingCompleted WaitingForEstablished: Waiting for API(s) to be established",
     );
     let mut held = world(Some(crd(true)));
-    held.locks = r#"{"lamps.home.example.dev":{"n":"other"}}"#;
-    let why = "Unable to bind APIs because they are bound by other APIBindings or CRDs: map[lamps.home.example.dev:{other false}]";
+    held.locks = r#"{"lamps.home.example.dev":{"c":true,"e":"2026-01-01T00:00:01Z"}}"#;
+    let why = "Unable to bind APIs because they are bound by other APIBindings or CRDs: map[lamps.home.example.dev:{ true}]";
     check(
         &held,
         &format!(
@@ -161,5 +162,30 @@ fn what_stands_in_the_way() {
             "update main logicalclusters root|cluster\nupdate status apibindings root|lamps\nBinding\n\
              Ready NamingConflicts: {why}\nBindingUpToDate NamingConflicts: {why}\nInitialBindingCompleted NamingConflicts: {why}"
         ),
+    );
+}
+
+#[test]
+fn locks_without_a_holder_are_released() {
+    let check = |locks: &str, want: Option<&str>| {
+        let annotations = json!({names::RESOURCE_BINDINGS: locks});
+        let logical_cluster = object(json!({"metadata": {"annotations": annotations}}));
+        let now = "2026-01-01T00:00:00Z";
+        let new = locks::released(&logical_cluster, &["here"], &["own.dev"], now);
+        let told = new.as_ref().map(|o| o.annotation(names::RESOURCE_BINDINGS).unwrap_or("none"));
+        assert_eq!(told, want, "{locks}");
+    };
+    check(r#"{"a.dev":{"n":"here"},"own.dev":{"c":true}}"#, None);
+    check(r#"{"a.dev":{"n":"here"},"b.dev":{"n":"gone"}}"#, Some(r#"{"a.dev":{"n":"here"}}"#));
+    check(r#"{"lost.dev":{"c":true}}"#, Some("{}"));
+    check(r#"{"lost.dev":{"c":true,"e":"2025-12-31T23:59:59Z"}}"#, Some("{}"));
+    check(r#"{"soon.dev":{"c":true,"e":"2026-01-01T00:00:01Z"}}"#, None);
+    check("no JSON", None);
+    // One that is gone stands in nobody's way.
+    let mut stale = world(Some(crd(true)));
+    stale.locks = r#"{"lamps.home.example.dev":{"n":"other"}}"#;
+    super::tests::check(
+        &stale,
+        "update main logicalclusters root|cluster\nupdate status apibindings root|lamps\nBound",
     );
 }
