@@ -7,6 +7,7 @@ mod it {
     mod crash;
     mod files;
     mod objects;
+    mod paths;
     mod real;
     mod transcript;
     mod watch;

@@ -51,9 +51,11 @@ pub fn answer(request: &PathRequest<'_>) -> Result<Response<Body>, Status> {
             server.statusz.answer(negotiate::statusz(request.headers), &all_paths(request)?)
         }
         // kubectl asks for it when it has found no such kind in OpenAPI v3, so say that.
-        "/openapi/v2" => Err(Status::not_implemented(
-            "OpenAPI v2 (asked for by current kubectl when the server has no such kind)",
-        )),
+        "/openapi/v2" => {
+            let mut status = Status::not_implemented("OpenAPI v2");
+            status.message.push_str("; kubectl asks for it when the server has no such kind");
+            Err(status)
+        }
         openapi if openapi == "/openapi/v3" || openapi.starts_with("/openapi/v3/") => {
             openapi::answer(request, openapi)
         }

@@ -815,31 +815,7 @@ async fn other_paths() {
     )
     .await;
     check("GET /services/apiexport/a/b/clusters/*/api\nas: alice", expect!["501 [NotImplemented] The virtual workspace API under /services/ is not served by this version of Ferroplane"]).await;
-    check("GET /openapi/v2\nas: admin", expect!["501 [NotImplemented] OpenAPI v2 (asked for by current kubectl when the server has no such kind) is not served by this version of Ferroplane"]).await;
-    // As kubectl asks: it reads no Status there.
-    let v2 = world
-        .send("GET /openapi/v2\nas: admin\naccept: application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
-        .await;
-    assert_eq!(v2.headers["content-type"], "text/plain; charset=utf-8");
-    assert!(v2.code == 501 && v2.body.starts_with(b"OpenAPI v2"));
-    for (path, want) in [
-        ("/.well-known/openid-configuration", r#""application/json" {"issuer":"i"}"#),
-        ("/openid/v1/jwks", r#""application/jwk-set+json" {"keys":[]}"#),
-    ] {
-        let got = world.send(&format!("GET /clusters/root:acme{path}\nas: alice")).await;
-        assert_eq!(got.headers["cache-control"], "public, max-age=3600");
-        let media = &got.headers["content-type"];
-        assert_eq!(format!("{media:?} {}", got.json()), want);
-    }
-    check("GET /statusz\nas: admin\naccept: application/json", expect!["406 [NotAcceptable] only text/plain, or JSON as Statusz of config.k8s.io/v1beta1, is served here"]).await;
-    let statusz = world.send("GET /statusz\nas: admin").await;
-    assert!(statusz.code == 200 && statusz.body.starts_with(b"\nferroplane statusz\n"));
-    world.send("GET /livez").await;
-    let slis = world.send("GET /metrics/slis\nas: admin").await;
-    assert!(
-        String::from_utf8_lossy(&slis.body)
-            .contains("kubernetes_healthcheck{name=\"ping\",type=\"livez\"} 1\n")
-    );
+    check("GET /openapi/v2\nas: admin", expect!["501 [NotImplemented] OpenAPI v2 is not served by this version of Ferroplane; kubectl asks for it when the server has no such kind"]).await;
     check(
         "GET /nosuch\nas: admin",
         expect!["404 [NotFound] the server could not find the requested resource"],
@@ -871,6 +847,36 @@ async fn other_paths() {
     assert!(got.headers.contains_key("audit-id"));
     let got = world.send("GET /healthz\naudit-id: mine").await;
     assert_eq!(got.headers["audit-id"], "mine");
+}
+
+#[tokio::test]
+async fn documents_and_status_pages() {
+    let world = world().await;
+    let check = async |request: &str, want: Expect| world.check(request, want).await;
+    // As kubectl asks: it reads no Status there.
+    let v2 = world
+        .send("GET /openapi/v2\nas: admin\naccept: application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+        .await;
+    assert_eq!(v2.headers["content-type"], "text/plain; charset=utf-8");
+    assert!(v2.code == 501 && v2.body.starts_with(b"OpenAPI v2"));
+    for (path, want) in [
+        ("/.well-known/openid-configuration", r#""application/json" {"issuer":"i"}"#),
+        ("/openid/v1/jwks", r#""application/jwk-set+json" {"keys":[]}"#),
+    ] {
+        let got = world.send(&format!("GET /clusters/root:acme{path}\nas: alice")).await;
+        assert_eq!(got.headers["cache-control"], "public, max-age=3600");
+        let media = &got.headers["content-type"];
+        assert_eq!(format!("{media:?} {}", got.json()), want);
+    }
+    check("GET /statusz\nas: admin\naccept: application/json", expect!["406 [NotAcceptable] only text/plain, or JSON as Statusz of config.k8s.io/v1beta1, is served here"]).await;
+    let statusz = world.send("GET /statusz\nas: admin").await;
+    assert!(statusz.code == 200 && statusz.body.starts_with(b"\nferroplane statusz\n"));
+    world.send("GET /livez").await;
+    let slis = world.send("GET /metrics/slis\nas: admin").await;
+    assert!(
+        String::from_utf8_lossy(&slis.body)
+            .contains("kubernetes_healthcheck{name=\"ping\",type=\"livez\"} 1\n")
+    );
 }
 
 #[tokio::test]

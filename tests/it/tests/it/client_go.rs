@@ -51,6 +51,32 @@ fn scenarios() {
     );
     check(
         &server,
+        "wait",
+        &expect![[r#"
+        until with sync: map[value:2]
+        by initial events: true
+        gone
+    "#]],
+    );
+    check(
+        &server,
+        "pages",
+        &expect![[r#"
+        chunk [page-0 page-1] continues: true
+        chunk [page-2 page-3] continues: true
+        chunk [page-4] continues: false
+        objects: 5
+        after deletecollection: 0
+    "#]],
+    );
+}
+
+#[test]
+fn kinds_are_found_by_discovery() {
+    let server = Server::start();
+    server.kubectl_ok(&["create", "workspace", "acme", "--enter"]);
+    check(
+        &server,
         "discovery",
         &expect![[r#"
         admissionregistration.k8s.io/v1
@@ -73,26 +99,6 @@ fn scenarios() {
         Workspace.tenancy.kcp.io -> tenancy.kcp.io/v1alpha1, Resource=workspaces root
         Unheard -> no matches for kind "Unheard" in group "" true
         ws -> tenancy.kcp.io/v1alpha1, Resource=workspaces
-    "#]],
-    );
-    check(
-        &server,
-        "wait",
-        &expect![[r#"
-        until with sync: map[value:2]
-        by initial events: true
-        gone
-    "#]],
-    );
-    check(
-        &server,
-        "pages",
-        &expect![[r#"
-        chunk [page-0 page-1] continues: true
-        chunk [page-2 page-3] continues: true
-        chunk [page-4] continues: false
-        objects: 5
-        after deletecollection: 0
     "#]],
     );
 }
