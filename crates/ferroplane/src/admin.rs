@@ -25,7 +25,7 @@ const ACCOUNTS_FILE: &str = ".account-token-store";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("read {path}: {source}")]
+    #[error("read {path}")]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path} is not a kubeconfig: {why}; move it away and start again")]
     Kubeconfig { path: PathBuf, why: String },
@@ -64,7 +64,7 @@ pub struct Files {
 }
 
 impl Accounts {
-    /// Reads the accounts of an earlier start, or makes new ones and stores their hashes.
+    /// Reads the accounts of an earlier start, or makes new ones. [`Accounts::write`] keeps them.
     pub fn load(files: Files, with_user: bool) -> Result<Self, Error> {
         let known = known_tokens(&files.kubeconfig)?;
         let accounts_file = files.token_store.with_file_name(ACCOUNTS_FILE);
@@ -88,12 +88,14 @@ impl Accounts {
             };
             accounts.push(Account { name, token, uid, groups });
         }
-        let out = Self { accounts, files };
-        out.store_hashes(&accounts_file)?;
-        Ok(out)
+        Ok(Self { accounts, files })
     }
 
-    fn store_hashes(&self, path: &Path) -> Result<(), Error> {
+    /// Writes the kubeconfig, and after it the hashes: a start that ends between the two makes new
+    /// tokens the next time, where hashes without their tokens would be refused.
+    pub fn write(&self, base_url: &str, ca_pem: &[u8]) -> Result<(), Error> {
+        self.write_kubeconfig(base_url, ca_pem)?;
+        let path = self.files.token_store.with_file_name(ACCOUNTS_FILE);
         let shard_admin = &self.accounts[0];
         write_atomically(&self.files.token_store, &hash_token(&shard_admin.token), 0o600)?;
         let all: BTreeMap<&str, Value> = self
@@ -102,7 +104,7 @@ impl Accounts {
             .map(|a| (a.name, json!({"sha256": hex(&hash_token(&a.token)), "uid": a.uid})))
             .collect();
         let text = serde_json::to_string_pretty(&all).expect("a map of strings is JSON");
-        Ok(write_atomically(path, text.as_bytes(), 0o600)?)
+        Ok(write_atomically(&path, text.as_bytes(), 0o600)?)
     }
 
     /// The authenticator of these accounts.
@@ -116,8 +118,8 @@ impl Accounts {
         HashedTokens(self.accounts.iter().map(entry).collect())
     }
 
-    /// Writes the kubeconfig with kcp's clusters, users and contexts.
-    pub fn write_kubeconfig(&self, base_url: &str, ca_pem: &[u8]) -> Result<(), Error> {
+    /// The kubeconfig with kcp's clusters, users and contexts.
+    fn write_kubeconfig(&self, base_url: &str, ca_pem: &[u8]) -> Result<(), Error> {
         let ca = STANDARD.encode(ca_pem);
         let cluster = |name: &str, server: String| json!({"name": name, "cluster": {"certificate-authority-data": ca, "server": server}});
         let context = |name: &str, cluster: &str, user: &str| json!({"name": name, "context": {"cluster": cluster, "user": user}});
@@ -225,7 +227,7 @@ mod tests {
     fn tokens_survive_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let first = Accounts::load(files(dir.path()), true).unwrap();
-        first.write_kubeconfig("https://127.0.0.1:6443", b"PEM").unwrap();
+        first.write("https://127.0.0.1:6443", b"PEM").unwrap();
         let again = Accounts::load(files(dir.path()), true).unwrap();
         for (a, b) in first.accounts.iter().zip(&again.accounts) {
             assert_eq!((a.name, &a.token, &a.uid), (b.name, &b.token, &b.uid));
@@ -247,10 +249,15 @@ mod tests {
                 .map(|e| e.to_string())
                 .unwrap_or_default()
         };
-        assert!(load().contains("holds no token of shard-admin"));
-        first.write_kubeconfig("https://x", b"PEM").unwrap();
+        // Nothing is there before the accounts are written, however often a start is refused.
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(load(), "");
+        first.write("https://x", b"PEM").unwrap();
         assert_eq!(load(), "");
         let path = dir.path().join("admin.kubeconfig");
+        std::fs::rename(&path, dir.path().join("moved")).unwrap();
+        assert!(load().contains("holds no token of shard-admin"));
+        std::fs::rename(dir.path().join("moved"), &path).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace(&first.accounts[0].token, "other")).unwrap();
         assert!(load().contains("is not valid any more"));

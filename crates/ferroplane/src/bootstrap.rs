@@ -24,7 +24,7 @@ const ROUNDS_MAX: usize = 20;
 pub enum Error {
     #[error("bootstrap level {level}: {resource} in {cluster} is not served")]
     NotServed { level: &'static str, cluster: ClusterName, resource: Gr },
-    #[error("bootstrap level {level}: write {resource} {name} in {cluster}: {source}")]
+    #[error("bootstrap level {level}: write {resource} {name} in {cluster}{}", advice(source))]
     Write {
         level: &'static str,
         cluster: ClusterName,
@@ -34,6 +34,14 @@ pub enum Error {
     },
     #[error("bootstrap does not come to an end")]
     Endless,
+}
+
+/// What to do about a write that the store did not take.
+fn advice(status: &Status) -> &'static str {
+    if status.code < 500 {
+        return "";
+    }
+    ": see that the store's disk works and has space (free some), then start again"
 }
 
 /// Runs levels until the plan is empty.

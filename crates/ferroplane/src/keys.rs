@@ -17,7 +17,7 @@ const VALID_DAYS: i64 = 3650;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("read {path}: {source}")]
+    #[error("read {path}")]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path} is there without {other}; put it back or remove both")]
     Half { path: PathBuf, other: PathBuf },
@@ -43,9 +43,10 @@ pub fn read_pair(certificate: &Path, key: &Path) -> Result<Pair, Error> {
     Ok(Pair { certificate: read(certificate)?, key: read(key)? })
 }
 
-/// The pair `apiserver.crt` and `apiserver.key` of a directory, made when it is not there.
+/// The pair `apiserver.crt` and `apiserver.key` of a directory, made when it is not there. The key
+/// is written first, and a key alone, which a start that was cut off leaves, gets a certificate.
 pub fn serving_pair(dir: Option<&Path>, hosts: &[String]) -> Result<Pair, Error> {
-    let Some(dir) = dir else { return make_pair(hosts) };
+    let Some(dir) = dir else { return make_pair(hosts, KeyPair::generate()?) };
     let (cert_path, key_path) = (dir.join("apiserver.crt"), dir.join("apiserver.key"));
     let read = |path: &Path| {
         read_if_there(path).map_err(|source| Error::Read { path: path.to_owned(), source })
@@ -53,9 +54,14 @@ pub fn serving_pair(dir: Option<&Path>, hosts: &[String]) -> Result<Pair, Error>
     match (read(&cert_path)?, read(&key_path)?) {
         (Some(certificate), Some(key)) => Ok(Pair { certificate, key }),
         (Some(_), None) => Err(Error::Half { path: cert_path, other: key_path }),
-        (None, Some(_)) => Err(Error::Half { path: key_path, other: cert_path }),
+        (None, Some(key)) => {
+            let key = std::str::from_utf8(&key).ok().and_then(|k| KeyPair::from_pem(k).ok());
+            let pair = make_pair(hosts, key.ok_or(Error::NoKey { path: key_path })?)?;
+            write_atomically(&cert_path, &pair.certificate, 0o644)?;
+            Ok(pair)
+        }
         (None, None) => {
-            let pair = make_pair(hosts)?;
+            let pair = make_pair(hosts, KeyPair::generate()?)?;
             std::fs::create_dir_all(dir)
                 .map_err(|source| Error::Read { path: dir.to_owned(), source })?;
             write_atomically(&key_path, &pair.key, 0o600)?;
@@ -65,7 +71,7 @@ pub fn serving_pair(dir: Option<&Path>, hosts: &[String]) -> Result<Pair, Error>
     }
 }
 
-fn make_pair(hosts: &[String]) -> Result<Pair, Error> {
+fn make_pair(hosts: &[String], key: KeyPair) -> Result<Pair, Error> {
     let now = OffsetDateTime::now_utc();
     let host = hosts.first().map_or("localhost", String::as_str);
     let dated = |mut params: CertificateParams, name: String| {
@@ -88,7 +94,6 @@ fn make_pair(hosts: &[String]) -> Result<Pair, Error> {
             Err(_) => SanType::DnsName(name.as_str().try_into()?),
         });
     }
-    let key = KeyPair::generate()?;
     let signed = leaf.signed_by(&key, &issuer)?;
     Ok(Pair {
         certificate: format!("{}{}", signed.pem(), issuer.pem()).into_bytes(),
@@ -143,6 +148,11 @@ mod tests {
         assert_eq!(first.certificate.windows(11).filter(|w| w == b"-----BEGIN ").count(), 2);
         std::fs::remove_file(dir.path().join("apiserver.key")).unwrap();
         assert!(matches!(serving_pair(Some(dir.path()), &hosts), Err(Error::Half { .. })));
+        std::fs::write(dir.path().join("apiserver.key"), &first.key).unwrap();
+        std::fs::remove_file(dir.path().join("apiserver.crt")).unwrap();
+        let renewed = serving_pair(Some(dir.path()), &hosts).unwrap();
+        assert_eq!(renewed.key, first.key);
+        assert_ne!(renewed.certificate, first.certificate);
     }
 
     #[test]

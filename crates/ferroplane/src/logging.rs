@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::sync::LazyLock;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -34,6 +36,50 @@ pub fn init(config: &Config) {
     tracing_subscriber::registry().with(layer).init();
 }
 
+/// Lines that are held are let go when there are so many bytes of them.
+const HELD_BYTES_MAX: usize = 64 << 10;
+
+/// What a start has logged so far, while lines are held.
+static HELD: LazyLock<Mutex<Option<Vec<u8>>>> = LazyLock::new(Mutex::default);
+
+/// From now on lines are kept back, until [`release`] prints them or [`discard`] forgets them: a
+/// start that is refused says one line, the refusal.
+pub fn hold() {
+    HELD.lock().get_or_insert_default();
+}
+
+/// Prints what was held, and every line at once from now on.
+pub fn release() {
+    let held = HELD.lock().take();
+    if let Some(lines) = held {
+        print(&lines);
+    }
+}
+
+/// Forgets what was held.
+pub fn discard() {
+    *HELD.lock() = None;
+}
+
+/// Keeps a line back or prints it.
+fn put(line: &[u8]) {
+    let mut held = HELD.lock();
+    match held.as_mut() {
+        Some(lines) => {
+            lines.extend_from_slice(line);
+            if lines.len() > HELD_BYTES_MAX {
+                print(&held.take().unwrap_or_default());
+            }
+        }
+        None => print(line),
+    }
+}
+
+/// A log that cannot be written has nowhere to say so.
+fn print(lines: &[u8]) {
+    let _ = std::io::stderr().lock().write_all(lines);
+}
+
 struct Lines {
     json: bool,
     most: Level,
@@ -51,8 +97,7 @@ impl<S: Subscriber> Layer<S> for Lines {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let line = if self.json { json_line(event, fields) } else { text_line(event, fields) };
-        // A log that cannot be written has nowhere to say so.
-        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+        put(line.as_bytes());
     }
 }
 

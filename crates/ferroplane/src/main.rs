@@ -16,12 +16,15 @@ mod start;
 mod surface;
 mod version;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 use flags::Given;
 use options::Options;
+
+/// The `-v` from which on a start's lines are not held back.
+const DETAILS: u8 = 4;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -66,13 +69,25 @@ fn start(given: &ArgMatches) -> ExitCode {
         verbosity: options.verbosity,
         quiet: std::io::stdout().is_terminal() && !options.verbose,
     });
-    match start::run(&options, &warnings) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
+    // Who asks for details gets them as they come.
+    if options.verbosity < DETAILS {
+        logging::hold();
+    }
+    let ended = start::run(&options, &warnings);
+    match ended {
+        Ok(()) => {
+            logging::release();
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            logging::discard();
+            fail(&error)
+        }
     }
 }
 
 fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    // `eprintln!` would panic where the log's disk is full.
+    let _ = writeln!(std::io::stderr(), "error: {error:#}");
     ExitCode::FAILURE
 }

@@ -14,9 +14,7 @@ const LOCK_FILE: &str = "ferroplane.lock";
 /// Every message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error(
-        "root directory {path}: {source}; give a directory that you can write, with --root-directory"
-    )]
+    #[error("use root directory {path} ({})", advice(source))]
     Directory { path: PathBuf, source: std::io::Error },
     #[error(
         "root directory {path} is in use by process {pid}; stop it, or give another --root-directory"
@@ -28,8 +26,25 @@ pub enum Error {
          to begin afresh, give another --root-directory"
     )]
     GoKcp { path: PathBuf },
-    #[error("write {path}: {source}")]
+    #[error("write {path} ({})", advice(source))]
     Write { path: PathBuf, source: std::io::Error },
+}
+
+/// What to do about a directory or file that cannot be written.
+fn advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free some space, or give another directory with --root-directory"
+        }
+        ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f)",
+        ErrorKind::PermissionDenied => {
+            "make it writable for this user, or give another directory with --root-directory"
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            "mount it writable, or give another directory with --root-directory"
+        }
+        _ => "give a directory that you can write, with --root-directory",
+    }
 }
 
 /// A root directory that this process holds. Dropping it lets go.

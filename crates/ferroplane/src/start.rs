@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -33,10 +34,12 @@ use crate::content::Content;
 use crate::options::{Options, StoreChoice};
 use crate::progress::Progress;
 use crate::root_dir::{self, RootDir};
-use crate::{bootstrap, issuer, keys, surface, version};
+use crate::{bootstrap, issuer, keys, logging, surface, version};
 
 /// How long requests in flight are waited for when the server ends.
 const DRAIN: Duration = Duration::from_secs(10);
+/// A start that takes longer than this no longer holds its log back.
+const HOLD_MAX: Duration = Duration::from_secs(10);
 const N_STEPS: usize = 6;
 /// Recent events that the store keeps in memory for watchers, in bytes.
 const STORE_RING_BYTES: usize = 16 << 20;
@@ -75,6 +78,8 @@ async fn serve(options: &Options, root: Option<&RootDir>, progress: &mut Progres
     let pair = serving_pair(options, &host)?;
     let account_keys =
         keys::service_account_keys(root.map(RootDir::path), &options.service_account_keys)?;
+    let tls = tls_options(options, &pair)?;
+    let tls = Arc::new(Tls::new(&tls).with_context(|| pair_files(options))?);
     let accounts = accounts(options, root)?;
     progress.step("Keys and certificates");
 
@@ -83,7 +88,7 @@ async fn serve(options: &Options, root: Option<&RootDir>, progress: &mut Progres
     let bound = listener.addr();
     let urls = address::urls(options, &host, bound);
     if let Some(accounts) = &accounts {
-        accounts.write_kubeconfig(&urls.external, &pair.certificate)?;
+        accounts.write(&urls.external, &pair.certificate)?;
     }
     progress.step(&format!("Listening on {bound}"));
 
@@ -113,7 +118,6 @@ async fn serve(options: &Options, root: Option<&RootDir>, progress: &mut Progres
         started: fp_object::time::now(),
         external_address: urls.external_address.clone(),
     });
-    let tls = Arc::new(Tls::new(&tls_options(options, &pair)?)?);
     let handler = server.clone();
     let serving = fp_net::serve(listener, tls, options.tls.h2_streams_max, move |request, peer| {
         handler.clone().handle(request, peer)
@@ -130,25 +134,40 @@ async fn serve(options: &Options, root: Option<&RootDir>, progress: &mut Progres
         LocalClient::new(surface, Arc::new(User::new("system:apiserver", &["system:masters"])));
     let mut stop = stop_signals()?;
     let config = bootstrap_config(options, &urls);
+    let bootstrapping = pin!(bootstrap::run(&config, &content, &client));
     tokio::select! {
-        outcome = bootstrap::run(&config, &content, &client) => {
+        outcome = told_when_slow(bootstrapping) => {
             if let Err(error) = outcome {
                 running.end(Duration::ZERO).await;
                 return Err(error.into());
             }
         }
         _ = stop.recv() => {
+            logging::release();
             running.end(Duration::ZERO).await;
             return Ok(());
         }
     }
     ready.store(true, Ordering::Release);
     progress.step("Content of root and the system workspaces is there");
+    logging::release();
     report_port(root, options, bound)?;
     progress.ready(&urls.external, options.kubeconfig.as_deref().filter(|_| accounts.is_some()));
     stop.recv().await;
     running.end(options.shutdown_delay).await;
     Ok(())
+}
+
+/// Waits for the bootstrap. When it takes long somebody wants to see what the log says.
+async fn told_when_slow<F: Future>(bootstrapping: Pin<&mut F>) -> F::Output {
+    let mut bootstrapping = bootstrapping;
+    match tokio::time::timeout(HOLD_MAX, bootstrapping.as_mut()).await {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            logging::release();
+            bootstrapping.await
+        }
+    }
 }
 
 impl Running {
@@ -220,6 +239,20 @@ fn serving_pair(options: &Options, host: &str) -> Result<keys::Pair> {
             keys::serving_pair(options.tls.cert_dir.as_deref(), &address::certificate_names(host))?
         }
     })
+}
+
+/// Where the serving pair is, for a refusal.
+fn pair_files(options: &Options) -> String {
+    match (&options.tls.pair, &options.tls.cert_dir) {
+        (Some((certificate, key)), _) => {
+            format!("serve with {} and {}", certificate.display(), key.display())
+        }
+        (None, Some(dir)) => format!(
+            "serve with apiserver.crt and apiserver.key of {} (remove both, and new ones are made)",
+            dir.display()
+        ),
+        (None, None) => "serve with a new certificate".to_owned(),
+    }
 }
 
 fn tls_options(options: &Options, pair: &keys::Pair) -> Result<TlsOptions> {

@@ -26,6 +26,8 @@ impl Listener {
     pub fn bind(addr: SocketAddr, options: BindOptions) -> Result<Self, Error> {
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => Error::InUse { addr },
+            io::ErrorKind::AddrNotAvailable => Error::NoAddress { addr },
+            io::ErrorKind::PermissionDenied => Error::Permission { addr },
             _ => Error::Bind { addr, source },
         };
         let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fp_base::Revision;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::lock::{FileLock, LockError};
@@ -133,6 +134,10 @@ fn io_error(path: &Path, source: io::Error) -> OpenError {
 
 fn sqlite_error(path: &Path, source: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
+    // The index of the WAL gets its pages when the file is opened.
+    if source.sqlite_error().is_some_and(|e| e.extended_code == SQLITE_IOERR_SHMSIZE) {
+        return OpenError::Full { path };
+    }
     match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => OpenError::Foreign { path },
         Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged { path },

@@ -521,8 +521,11 @@ fn is_busy(e: &rusqlite::Error) -> bool {
 }
 
 fn unwritten(e: &rusqlite::Error) -> Error {
-    let what = if is_full(e) { "no space is left" } else { "the commit was rolled back" };
-    Error::Unavailable { what: what.into(), source: Some(text(e)) }
+    let what = match is_full(e) {
+        true => "no space is left on its disk".to_owned(),
+        false => format!("the commit was rolled back ({e})"),
+    };
+    Error::Unavailable { what, source: Some(text(e)) }
 }
 
 /// One error answers many, and SQLite's cannot be cloned.
