@@ -14,8 +14,8 @@ use fp_object::status::{About, Status};
 use fp_verbs::Surface;
 use fp_verbs::authorize::{self, Verb};
 use futures_util::FutureExt;
-use http::header::{ACCEPT, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderValue, Request, Response, Version};
+use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue, Request, Response};
 use tokio::sync::watch;
 
 use crate::body::Body;
@@ -159,7 +159,6 @@ impl Server {
         B: http_body::Body<Data = Bytes> + Unpin,
     {
         let (head, body) = request.into_parts();
-        check_framing(head.version, &head.headers)?;
         let target = head.uri.path_and_query().map_or("/", |t| t.as_str());
         // Found before authentication, which may differ by workspace; told only after it.
         let place = place::find(&*self.surface.directory, target)?;
@@ -303,22 +302,6 @@ pub async fn finish(
 /// What an inactive cluster still serves (`pkg/server/filters/inactivelogicalcluster.go`).
 fn served_inactive(path: &str) -> bool {
     path.starts_with("/openapi") || path.starts_with("/apis/core.kcp.io/v1alpha1/logicalclusters")
-}
-
-/// Framing that two servers could read differently is refused.
-fn check_framing(version: Version, headers: &HeaderMap) -> Result<(), Status> {
-    if version > Version::HTTP_11 {
-        return Ok(());
-    }
-    if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
-        return Err(Status::bad_request(
-            "the request has both Transfer-Encoding and Content-Length",
-        ));
-    }
-    if headers.get_all(HOST).iter().nth(1).is_some() {
-        return Err(Status::bad_request("the request has two Host headers"));
-    }
-    Ok(())
 }
 
 fn method_not_allowed() -> Status {

@@ -5,6 +5,7 @@
 //! certificate that does not verify is reported to the handler, it does not end the connection.
 //! Deliberately absent: Kubernetes, who a certificate stands for.
 
+mod framing;
 pub mod limits;
 pub mod listener;
 pub mod serve;
@@ -18,6 +19,10 @@ pub use tls::{ClientCert, Peer, PemPair, Tls, TlsOptions};
 pub enum Error {
     #[error("listen on {addr}: the port is in use by another process; choose another or stop it")]
     InUse { addr: std::net::SocketAddr },
+    #[error("listen on {addr}: this machine has no such address; choose another")]
+    NoAddress { addr: std::net::SocketAddr },
+    #[error("listen on {addr}: no permission for this port; choose one above 1023")]
+    Permission { addr: std::net::SocketAddr },
     #[error("listen on {addr}")]
     Bind {
         addr: std::net::SocketAddr,

@@ -20,6 +20,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::framing::Gated;
 use crate::limits;
 use crate::listener::Listener;
 use crate::tls::{Peer, Tls};
@@ -148,11 +149,11 @@ async fn connection<H, F, B>(
         let answer = handler(request, peer.clone());
         async move { Ok::<_, std::convert::Infallible>(answer.await) }
     });
-    let io = TokioIo::new(stream);
     let stopped = async move { drop(stopped.wait_for(|stop| *stop).await) };
     // The two connection types share no trait: the same few lines stand twice.
     let ended = if h2 {
-        let mut serving = pin!(http2_builder(streams_max).serve_connection(io, service));
+        let mut serving =
+            pin!(http2_builder(streams_max).serve_connection(TokioIo::new(stream), service));
         tokio::select! {
             ended = serving.as_mut() => ended,
             () = stopped => {
@@ -161,6 +162,7 @@ async fn connection<H, F, B>(
             }
         }
     } else {
+        let io = TokioIo::new(Gated::new(stream));
         let mut serving = pin!(http1_builder().serve_connection(io, service));
         tokio::select! {
             ended = serving.as_mut() => ended,
