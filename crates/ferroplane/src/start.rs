@@ -19,6 +19,7 @@ use fp_informer::Informer;
 use fp_kcp::indexes::Indexes;
 use fp_keyspace::Layout;
 use fp_net::{BindOptions, Listener, PemPair, Serving, Tls, TlsOptions};
+use fp_object::json::STACK_BYTES;
 use fp_registry::store::StoreBackend;
 use fp_runtime::Runner;
 use fp_store::Store;
@@ -57,9 +58,16 @@ pub fn run(options: &Options, warnings: &[String]) -> Result<()> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .thread_stack_size(STACK_BYTES)
         .build()
         .context("start threads")?;
-    let ended = runtime.block_on(serve(options, root.as_ref(), &mut progress));
+    // The main thread reads the store's objects, and its stack is whatever `ulimit -s` says.
+    let main = || runtime.block_on(serve(options, root.as_ref(), &mut progress));
+    let ended = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("main".into()).stack_size(STACK_BYTES);
+        let thread = thread.spawn_scoped(scope, main).context("start threads")?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
     runtime.shutdown_timeout(Duration::from_secs(1));
     ended
 }

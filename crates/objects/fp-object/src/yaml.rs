@@ -119,6 +119,8 @@ struct Builder {
     n_documents: usize,
     anchors: HashMap<usize, (Value, Size)>,
     copied: Size,
+    /// As JSON's parser estimates it; copies have a limit of their own.
+    n_bytes: usize,
     duplicates: Vec<String>,
 }
 
@@ -169,6 +171,9 @@ impl Builder {
         if let Some(Frame { container: Container::Map(_, None), .. }) = self.stack.last() {
             return Err(Error::Value("invalid map key: not a scalar".into()));
         }
+        if matches!(container, Container::Map(..)) {
+            self.charge(json::OBJECT_BYTES)?;
+        }
         self.stack.push(Frame {
             container,
             anchor,
@@ -176,6 +181,15 @@ impl Builder {
             size: Size { nodes: 1, ..Size::default() },
         });
         Ok(())
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<(), Error> {
+        self.n_bytes += bytes;
+        if self.n_bytes <= json::MAX_BYTES {
+            Ok(())
+        } else {
+            Err(json::Error::TooManyValues.into())
+        }
     }
 
     /// Keeps a copy of an anchored node.
@@ -216,6 +230,7 @@ impl Builder {
 
     /// A whole node: the root, a list's item, a map's key or a map's value.
     fn value(&mut self, value: Value, size: Size, line: usize) -> Result<(), Error> {
+        self.charge(json::VALUE_BYTES)?;
         let Some(frame) = self.stack.last_mut() else {
             if self.n_documents > 1 {
                 // An empty document after a last `---` is none.

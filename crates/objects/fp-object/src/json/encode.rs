@@ -29,11 +29,32 @@ pub fn to_go_string(value: &impl Serialize) -> String {
     String::from_utf8(to_go_vec(value)).expect("JSON is written as UTF-8")
 }
 
+/// How many bytes [`to_vec`] makes.
+pub fn length(value: &impl Serialize) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    write_to(&mut count, value, false);
+    count.0
+}
+
 fn write(value: &impl Serialize, html: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
-    let mut serializer = Serializer::with_formatter(&mut out, GoFormatter { html });
-    value.serialize(&mut serializer).expect("a Vec takes all, and a JSON object has text keys");
+    write_to(&mut out, value, html);
     out
+}
+
+fn write_to(out: impl io::Write, value: &impl Serialize, html: bool) {
+    let mut serializer = Serializer::with_formatter(out, GoFormatter { html });
+    value.serialize(&mut serializer).expect("the writer takes all, and keys are text");
 }
 
 struct GoFormatter {

@@ -87,21 +87,27 @@ impl Operation {
         let value = std::mem::take(&mut self.value);
         let op = self.op.as_str();
         match op {
-            "add" => add_at(op, doc, self.path()?, value),
+            "add" => {
+                check_depth(self.path()?, &value)?;
+                add_at(op, doc, self.path()?, value)
+            }
             "remove" => remove_at(op, doc, self.path()?).map(drop),
             "replace" => self.replace(doc, value),
             "move" => {
                 let value = remove_at(op, doc, self.from()?)?;
+                check_depth(self.path()?, &value)?;
                 add_at(op, doc, self.path()?, value)
             }
             "copy" => {
-                let value = get_at(op, doc, self.from()?)?.clone();
-                *copied_bytes += json::to_vec(&value).len();
+                let value = get_at(op, doc, self.from()?)?;
+                check_depth(self.path()?, value)?;
+                *copied_bytes += json::length(value);
                 if *copied_bytes > COPIED_BYTES_MAX {
                     return Err(format!(
                         "Unable to complete the copy, the accumulated size increase of copy is {copied_bytes}, exceeding the limit {COPIED_BYTES_MAX}"
                     ));
                 }
+                let value = value.clone();
                 add_at(op, doc, self.path()?, value)
             }
             "test" => {
@@ -122,6 +128,7 @@ impl Operation {
 
     fn replace(&self, doc: &mut Value, value: Value) -> Result<(), String> {
         let path = self.path()?;
+        check_depth(path, &value)?;
         if path.is_empty() {
             if !(value.is_object() || value.is_array()) {
                 return Err("replace operation value must be object or array".into());
@@ -146,6 +153,12 @@ impl Operation {
         let missing = || format!("{} operation failed to decode from: missing value", self.op);
         self.from.as_deref().ok_or_else(missing)
     }
+}
+
+/// Operations put values into each other; the document stays as deep as a body may be.
+fn check_depth(path: &str, value: &Value) -> Result<(), String> {
+    let levels = path.bytes().filter(|b| *b == b'/').count() + json::depth(value);
+    if levels <= json::MAX_DEPTH { Ok(()) } else { Err(json::Error::TooDeep.to_string()) }
 }
 
 fn at_path(op: &str, path: &str, error: &str) -> String {

@@ -4,94 +4,130 @@
 use super::resolve;
 use crate::{Value, json};
 
+/// How much longer than JSON a document may be before it is written as JSON, which is YAML too: in
+/// block style every line of a deep value carries its indentation.
+const BLOCK_FACTOR_MAX: usize = 4;
+const BLOCK_BYTES_FREE: usize = 1 << 20;
+
 /// A value as a YAML document, with a newline at its end.
 pub fn to_string(value: &Value) -> String {
-    let mut out = String::new();
-    match value {
-        Value::Object(map) if !map.is_empty() => write_block(&mut out, value, 0),
-        Value::Array(items) if !items.is_empty() => write_block(&mut out, value, 0),
-        _ => {
-            out.push_str(&flow(value));
-            out.push('\n');
+    let is_block = match value {
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => false,
+    };
+    if is_block {
+        let max = json::length(value) * BLOCK_FACTOR_MAX + BLOCK_BYTES_FREE;
+        let mut writer = Writer { out: String::new(), max };
+        writer.block(value, 0);
+        if !writer.is_full() {
+            return writer.out;
         }
     }
+    let mut out = flow(value);
+    out.push('\n');
     out
 }
 
-/// A map or a list that is not empty, its lines indented; the first line's indentation is written by the caller.
-fn write_block(out: &mut String, value: &Value, indent: usize) {
-    let pad = |out: &mut String, is_first: bool| {
-        if !is_first {
-            out.push_str(&" ".repeat(indent));
-        }
-    };
-    match value {
-        Value::Object(map) => {
-            for (at, (key, value)) in map.iter().enumerate() {
-                pad(out, at == 0);
-                out.push_str(&text(key));
-                out.push(':');
-                match value {
-                    Value::Object(inner) if !inner.is_empty() => {
-                        out.push('\n');
-                        out.push_str(&" ".repeat(indent + 2));
-                        write_block(out, value, indent + 2);
-                    }
-                    // Lists stand at their key's indentation, as kubectl prints them.
-                    Value::Array(inner) if !inner.is_empty() => {
-                        out.push('\n');
-                        out.push_str(&" ".repeat(indent));
-                        write_block(out, value, indent);
-                    }
-                    _ => write_scalar(out, value, indent + 2),
-                }
-            }
-        }
-        Value::Array(items) => {
-            for (at, item) in items.iter().enumerate() {
-                pad(out, at == 0);
-                out.push('-');
-                match item {
-                    Value::Object(inner) if !inner.is_empty() => {
-                        out.push(' ');
-                        write_block(out, item, indent + 2);
-                    }
-                    Value::Array(inner) if !inner.is_empty() => {
-                        out.push(' ');
-                        write_block(out, item, indent + 2);
-                    }
-                    _ => write_scalar(out, item, indent + 2),
-                }
-            }
-        }
-        _ => {}
-    }
+struct Writer {
+    out: String,
+    /// Nothing is added to a document that is longer.
+    max: usize,
 }
 
-/// A scalar or an empty container after its `:` or `-`, with the end of its line.
-fn write_scalar(out: &mut String, value: &Value, indent: usize) {
-    match value {
-        Value::String(text) if is_literal(text) => {
-            let keep = if text.ends_with("\n\n") {
-                "+"
-            } else if text.ends_with('\n') {
-                ""
-            } else {
-                "-"
-            };
-            out.push_str(&format!(" |{keep}\n"));
-            for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
-                if !line.is_empty() {
-                    out.push_str(&" ".repeat(indent));
-                    out.push_str(line);
+impl Writer {
+    fn is_full(&self) -> bool {
+        self.out.len() > self.max
+    }
+
+    fn pad(&mut self, indent: usize) {
+        self.out.extend(std::iter::repeat_n(' ', indent));
+    }
+
+    /// A map or a list that is not empty, its lines indented; the first line's indentation is
+    /// written by the caller.
+    fn block(&mut self, value: &Value, indent: usize) {
+        match value {
+            Value::Object(map) => {
+                for (at, (key, value)) in map.iter().enumerate() {
+                    if self.is_full() {
+                        return;
+                    }
+                    self.pad(if at == 0 { 0 } else { indent });
+                    self.out.push_str(&text(key));
+                    self.out.push(':');
+                    self.member(value, indent);
                 }
-                out.push('\n');
             }
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    if self.is_full() {
+                        return;
+                    }
+                    self.pad(if at == 0 { 0 } else { indent });
+                    self.out.push('-');
+                    self.item(item, indent + 2);
+                }
+            }
+            _ => {}
         }
-        _ => {
-            out.push(' ');
-            out.push_str(&flow(value));
-            out.push('\n');
+    }
+
+    /// A member's value, after its colon.
+    fn member(&mut self, value: &Value, indent: usize) {
+        // Lists stand at their key's indentation, as kubectl prints them.
+        let inner = match value {
+            Value::Object(inner) if !inner.is_empty() => indent + 2,
+            Value::Array(inner) if !inner.is_empty() => indent,
+            _ => return self.scalar(value, indent + 2),
+        };
+        self.out.push('\n');
+        self.pad(inner);
+        self.block(value, inner);
+    }
+
+    /// A list's item, after its dash.
+    fn item(&mut self, item: &Value, indent: usize) {
+        let is_block = match item {
+            Value::Object(inner) => !inner.is_empty(),
+            Value::Array(inner) => !inner.is_empty(),
+            _ => false,
+        };
+        if !is_block {
+            return self.scalar(item, indent);
+        }
+        self.out.push(' ');
+        self.block(item, indent);
+    }
+
+    /// A scalar or an empty container after its `:` or `-`, with the end of its line.
+    fn scalar(&mut self, value: &Value, indent: usize) {
+        match value {
+            Value::String(text) if is_literal(text) => {
+                let keep = if text.ends_with("\n\n") {
+                    "+"
+                } else if text.ends_with('\n') {
+                    ""
+                } else {
+                    "-"
+                };
+                self.out.push_str(&format!(" |{keep}\n"));
+                for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
+                    if self.is_full() {
+                        return;
+                    }
+                    if !line.is_empty() {
+                        self.pad(indent);
+                        self.out.push_str(line);
+                    }
+                    self.out.push('\n');
+                }
+            }
+            _ => {
+                self.out.push(' ');
+                self.out.push_str(&flow(value));
+                self.out.push('\n');
+            }
         }
     }
 }
