@@ -10,6 +10,7 @@ use fp_object::status::Status;
 use fp_object::{Object, Value, json, proto, yaml};
 use fp_schema::{ResourceInfo, VersionInfo};
 
+use crate::crd;
 use crate::options::FieldValidation;
 use crate::request::Media;
 
@@ -51,8 +52,15 @@ pub fn decode(
     warnings: &mut Vec<String>,
 ) -> Result<Object, Status> {
     let kind = &expected.info.kind;
+    let is_crd = crd::is_crd(expected.info);
+    if is_crd {
+        crd::check_body(body)?;
+    }
     let raw = read(expected.info, media, body)?;
     let Raw { mut object, mut strict } = raw;
+    if is_crd {
+        crd::check_size(&object)?;
+    }
     check_kind(expected, &mut object, body)?;
     let named = object.kind().to_owned();
     let report = fields != FieldValidation::Ignore;

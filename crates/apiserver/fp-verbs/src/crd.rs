@@ -2,6 +2,7 @@
 //!
 //! Source: apiextensions' `registry/customresourcedefinition/{etcd,strategy}.go`.
 
+use fp_object::field::FieldError;
 use fp_object::meta::Meta;
 use fp_object::status::Status;
 use fp_object::{Object, Value, time};
@@ -12,6 +13,28 @@ const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub fn is_crd(info: &ResourceInfo) -> bool {
     &*info.gr.group == "apiextensions.k8s.io" && &*info.gr.resource == "customresourcedefinitions"
+}
+
+/// How many objects a definition's body may hold: more than any of its versions may have schemas.
+const OBJECTS_MAX: usize = 75_000;
+
+/// Refuses a body of JSON or flow YAML that holds too many schemas, by counting its braces: a tree
+/// of them would cost fifty times the body's memory.
+pub fn check_body(body: &[u8]) -> Result<(), Status> {
+    if body.iter().filter(|b| **b == b'{').count() <= OBJECTS_MAX {
+        return Ok(());
+    }
+    let why = format!("must not have more than {OBJECTS_MAX} objects");
+    Err(too_large("", FieldError::invalid("spec.versions", "", why)))
+}
+
+/// Refuses schemas that are too large or too deep before anything walks them.
+pub fn check_size(crd: &Object) -> Result<(), Status> {
+    crd::oversized(crd).map_or(Ok(()), |error| Err(too_large(crd.name(), error)))
+}
+
+fn too_large(name: &str, error: FieldError) -> Status {
+    Status::invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, &[error])
 }
 
 /// Refuses a definition that asks for a part that is not here.

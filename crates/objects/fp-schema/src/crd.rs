@@ -20,7 +20,7 @@ use fp_object::meta::Meta;
 use fp_object::{Object, Value, names as forms, object_meta};
 
 use crate::Sub;
-use crate::structural::Rules;
+use crate::structural::{Rules, size};
 
 pub use info::{Error, from_crd};
 pub use schema::{Status, unrecognized_formats, validate_schema};
@@ -28,12 +28,30 @@ pub use spec::validate_names;
 
 /// A CRD of `system:bound-crds`: its name is its schema's uid.
 const BOUND_CRD: &str = "apis.kcp.io/bound-crd";
+/// Kubernetes has no limit; each version costs a compiled schema and its discovery.
+const VERSIONS_MAX: usize = 100;
 const API_APPROVED: &str = "api-approved.kubernetes.io";
 
 /// The part that is missing when a CRD asks for it: its create or update answers 501.
 pub fn not_built(crd: &Object) -> Option<&'static str> {
     let webhook = crd.text(&["spec", "conversion", "strategy"]) == Some("Webhook");
     webhook.then_some("conversion webhooks")
+}
+
+/// What is too large or too deep to look at any closer: too many versions, or a version's schema.
+pub fn oversized(crd: &Object) -> Option<FieldError> {
+    let up = Path::Root.child("spec");
+    let up = up.child("versions");
+    let n_versions = versions(crd).len();
+    if n_versions > VERSIONS_MAX {
+        let why = format!("must have at most {VERSIONS_MAX} items");
+        return Some(FieldError::invalid(&up, n_versions, why));
+    }
+    versions(crd).iter().enumerate().find_map(|(at, version)| {
+        let why = size(version.get("schema")?.get("openAPIV3Schema")?).err()?;
+        let version = up.index(at);
+        Some(FieldError::invalid(version.child("schema").child("openAPIV3Schema"), "", why))
+    })
 }
 
 /// Validates a CRD to create. `rules` knows the CEL rules that can be enforced.
