@@ -142,11 +142,38 @@ pub fn prettify(response: &mut Response<Body>, request: &HeaderMap, query: Optio
     if !asked.unwrap_or_else(typed) {
         return;
     }
+    let mut text = Limited { out: Vec::new(), max: bytes.len() * PRETTY_FACTOR_MAX + (1 << 20) };
+    // What nests deeper than serde_json reads is nothing for a reader's eyes either.
     if let Ok(value) = serde_json::from_slice::<Value>(bytes)
-        && let Ok(mut text) = serde_json::to_vec_pretty(&value)
+        && serde_json::to_writer_pretty(&mut text, &value).is_ok()
     {
+        let mut text = text.out;
         text.push(b'\n');
         *response.body_mut() = Body::from(Bytes::from(text));
+    }
+}
+
+/// How much longer an answer may get by indentation, which a deep value has on every line; beyond
+/// it the answer stays as it is.
+const PRETTY_FACTOR_MAX: usize = 4;
+
+/// A writer that fails beyond `max` bytes.
+struct Limited {
+    out: Vec<u8>,
+    max: usize,
+}
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.out.len() + bytes.len() > self.max {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        self.out.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
@@ -15,6 +16,9 @@ pub const REQUEST_BYTES_MAX: usize = 3 << 20;
 /// How much of a body that is too large is thrown away before the refusal. A client that writes
 /// all before it reads would otherwise find the connection gone, and never see the answer.
 const DISCARDED_BYTES_MAX: usize = REQUEST_BYTES_MAX + (256 << 10);
+
+/// How long it is waited for what is thrown away.
+const DISCARD_TIME: Duration = Duration::from_secs(5);
 
 /// A response body.
 pub enum Body {
@@ -85,8 +89,12 @@ where
         return Ok(Bytes::new());
     }
     // A declared length needs no memory to be refused.
-    if body.size_hint().lower() > REQUEST_BYTES_MAX as u64 {
-        discard(body).await;
+    let declared = body.size_hint().lower();
+    if declared > REQUEST_BYTES_MAX as u64 {
+        // More than would be thrown away cannot be waited for at all.
+        if declared <= DISCARDED_BYTES_MAX as u64 {
+            discard(body).await;
+        }
         return Err(ReadError::TooLarge);
     }
     let mut first = Bytes::new();
@@ -108,7 +116,15 @@ where
     Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
+/// Ends when the client stops sending, too.
 async fn discard<B>(mut body: B)
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let _ = tokio::time::timeout(DISCARD_TIME, discard_all(&mut body)).await;
+}
+
+async fn discard_all<B>(body: &mut B)
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
