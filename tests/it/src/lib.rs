@@ -1,6 +1,8 @@
 //! What the integration tests share: the real program on a port of its own, kubectl, and plain
 //! requests.
 
+pub mod raw;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -62,6 +64,15 @@ impl Answer {
 
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(k, _)| k.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
+    }
+
+    /// `code [reason]`, or the code alone when the body is no `Status`.
+    pub fn verdict(&self) -> String {
+        let status: Option<Value> = serde_json::from_slice(&self.body).ok();
+        match status.as_ref().filter(|s| s["kind"] == "Status").map(|s| &s["reason"]) {
+            Some(Value::String(reason)) => format!("{} [{reason}]", self.code),
+            _ => self.code.to_string(),
+        }
     }
 
     /// `code reason: message`, as tests compare refusals.

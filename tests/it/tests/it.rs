@@ -9,6 +9,7 @@ mod it {
     mod objects;
     mod paths;
     mod real;
+    mod refused_starts;
     mod transcript;
     mod watch;
     mod workspaces;

@@ -879,15 +879,6 @@ async fn documents_and_status_pages() {
     );
 }
 
-#[tokio::test]
-async fn framing_that_can_be_read_two_ways_is_refused() {
-    let world = world().await;
-    for headers in ["host: a\nhost: b", "transfer-encoding: chunked\ncontent-length: 3"] {
-        let got = world.send(&format!("GET /healthz\n{headers}")).await;
-        assert_eq!(got.code, 400, "{headers}");
-    }
-}
-
 /// Panics at the first question.
 struct Broken;
 

@@ -91,8 +91,8 @@ impl Entry {
 
     /// Parses the body. Nothing is kept: callers that need it often keep it themselves.
     pub fn object(&self) -> Object {
-        let decoded = fp_object::json::decode(&self.json);
-        decoded.expect("an entry's JSON was made from a parsed object").object
+        let decoded = fp_object::json::decode_stored(&self.json);
+        decoded.expect("an entry's JSON was made from a parsed object")
     }
 
     /// The value of a label.

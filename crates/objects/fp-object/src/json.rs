@@ -25,7 +25,7 @@ const MAX_STRICT_ERRORS: usize = 100;
 /// How many duplicates are looked at for a report; each costs a path as long as it is deep.
 const MAX_DUPLICATES: usize = 10 * MAX_STRICT_ERRORS;
 /// The most memory that a body's values may take, as [`OBJECT_BYTES`] and [`VALUE_BYTES`] estimate.
-pub const MAX_BYTES: usize = 64 << 20;
+pub const MAX_BYTES: usize = 40 << 20;
 /// An object that is not empty: its map has room for eleven members from the first on.
 pub const OBJECT_BYTES: usize = 640;
 pub const VALUE_BYTES: usize = 32;
@@ -66,8 +66,20 @@ pub fn decode(body: &[u8]) -> Result<Decoded, Error> {
     }
 }
 
+/// Decodes an object that is stored already, however many values it has.
+pub fn decode_stored(body: &[u8]) -> Result<Object, Error> {
+    match parse(body, usize::MAX)?.0 {
+        Value::Object(object) => Ok(object),
+        other => Err(Error::NotObject(type_name(&other))),
+    }
+}
+
 /// Decodes any JSON value, with the same reports.
 pub fn decode_value(body: &[u8]) -> Result<(Value, Vec<String>), Error> {
+    parse(body, MAX_BYTES)
+}
+
+fn parse(body: &[u8], bytes_max: usize) -> Result<(Value, Vec<String>), Error> {
     let text = std::str::from_utf8(body)
         .map_err(|e| Error::Syntax(format!("invalid UTF-8 at offset {}", e.valid_up_to())))?;
     let parser = Parser {
@@ -78,6 +90,7 @@ pub fn decode_value(body: &[u8]) -> Result<(Value, Vec<String>), Error> {
         strict: Vec::new(),
         n_duplicates: 0,
         n_bytes: 0,
+        bytes_max,
     };
     parser.run()
 }
@@ -130,6 +143,7 @@ struct Parser<'a> {
     n_duplicates: usize,
     /// An estimate of what the values take.
     n_bytes: usize,
+    bytes_max: usize,
 }
 
 impl Parser<'_> {
@@ -198,7 +212,7 @@ impl Parser<'_> {
 
     fn charge(&mut self, bytes: usize) -> Result<(), Error> {
         self.n_bytes += bytes;
-        if self.n_bytes <= MAX_BYTES { Ok(()) } else { Err(Error::TooManyValues) }
+        if self.n_bytes <= self.bytes_max { Ok(()) } else { Err(Error::TooManyValues) }
     }
 
     /// After a member: a comma (and the next key) or the end of the container, which is returned.
@@ -523,19 +537,25 @@ mod tests {
     fn memory_is_bounded() {
         let many = |value: &str, n| format!("[{}]", vec![value; n].join(","));
         assert!(decode_value(many("{}", 1_000_000).as_bytes()).is_ok());
-        assert!(decode_value(many(r#"{"a":1}"#, 90_000).as_bytes()).is_ok());
-        let too_many = many(r#"{"a":1}"#, 100_000);
+        assert!(decode_value(many(r#"{"a":1}"#, 55_000).as_bytes()).is_ok());
+        let too_many = many(r#"{"a":1}"#, 60_000);
         assert_eq!(decode_value(too_many.as_bytes()), Err(Error::TooManyValues));
+        // What is stored is read.
+        assert!(decode_stored(format!(r#"{{"a":{too_many}}}"#).as_bytes()).is_ok());
     }
 
     #[test]
     fn depth_is_bounded() {
         let nested = |n: usize| "[".repeat(n) + &"]".repeat(n);
-        // What recurses over the deepest value fits a thread's stack.
-        let (deepest, _) = decode_value(nested(MAX_DEPTH).as_bytes()).expect("deep enough");
-        assert_eq!(to_string(&deepest.clone()), nested(MAX_DEPTH));
+        // What recurses over the deepest value fits the stack of a thread that handles values.
+        let walks = move || {
+            let (deepest, _) = decode_value(nested(MAX_DEPTH).as_bytes()).expect("deep enough");
+            assert_eq!(to_string(&deepest.clone()), nested(MAX_DEPTH));
+            assert_eq!(depth(&deepest), MAX_DEPTH);
+        };
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(walks);
+        thread.expect("start a thread").join().expect("it fits");
         assert_eq!(decode_value(nested(MAX_DEPTH + 1).as_bytes()), Err(Error::TooDeep));
         assert_eq!(decode_value("{\"a\":".repeat(1_000_000).as_bytes()), Err(Error::TooDeep));
-        assert_eq!(depth(&deepest), MAX_DEPTH);
     }
 }

@@ -20,7 +20,7 @@ pub fn from_object(object: &Object, version: &str) -> Object {
 /// The same from an object's JSON, without a parse where the scanner finds its metadata.
 pub fn from_json(object: &[u8], version: &str) -> Result<Vec<u8>, json::Error> {
     let Some(metadata) = json::metadata_slice(object) else {
-        return Ok(json::to_go_vec(&from_object(&json::decode(object)?.object, version)));
+        return Ok(json::to_go_vec(&from_object(&json::decode_stored(object)?, version)));
     };
     let head = format!(r#"{{"apiVersion":"meta.k8s.io/{version}","kind":"{KIND}","metadata":"#);
     Ok([head.as_bytes(), metadata, b"}"].concat())

@@ -391,12 +391,13 @@ mod tests {
         for deep in ["[".repeat(10_001), "- ".repeat(10_001), "{a: ".repeat(10_001)] {
             assert!(decode(deep.as_bytes()).is_err());
         }
+        let half = json::MAX_DEPTH * 3 / 5;
         let nested = format!(
             "a: &a {}1{}\nb: {}*a{}",
-            "[".repeat(300),
-            "]".repeat(300),
-            "[".repeat(300),
-            "]".repeat(300)
+            "[".repeat(half),
+            "]".repeat(half),
+            "[".repeat(half),
+            "]".repeat(half)
         );
         assert_eq!(decode(nested.as_bytes()), Err(json::Error::TooDeep.into()));
     }

@@ -58,7 +58,7 @@ impl Layout {
             let builtin = self.builtin(parts.group, parts.resource);
             return decode_builtin(builtin.ok_or(Error::Format)?, value);
         }
-        let object = json::decode(value).map_err(Error::Json)?.object;
+        let object = json::decode_stored(value).map_err(Error::Json)?;
         Ok(Served::new(value.slice_ref(value.trim_ascii()), &object))
     }
 
@@ -102,7 +102,7 @@ fn decode_builtin(info: &ResourceInfo, value: &[u8]) -> Result<Served, Error> {
         object.insert("kind".into(), unknown.kind.into());
         object
     } else if value.first() == Some(&b'{') {
-        let mut object = json::decode(value).map_err(Error::Json)?.object;
+        let mut object = json::decode_stored(value).map_err(Error::Json)?;
         match object.api_version() {
             same if same == version => object,
             _ if info.gr == *CRDS => crd::from_storage(&object).map_err(Error::Crd)?,
