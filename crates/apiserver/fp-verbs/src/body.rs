@@ -115,7 +115,7 @@ fn read(info: &ResourceInfo, media: Option<Media>, body: &Bytes) -> Result<Raw, 
 fn read_protobuf(info: &ResourceInfo, body: &Bytes) -> Result<Object, proto::Error> {
     let message = info.proto.expect("the caller has checked it");
     let envelope = proto::unwrap(body)?;
-    let mut object = proto::decode(message, envelope.raw)?;
+    let mut object = proto::decode_body(message, envelope.raw)?;
     object.insert("kind".into(), envelope.kind.into());
     object.insert("apiVersion".into(), envelope.api_version.into());
     Ok(object)
@@ -232,7 +232,7 @@ pub fn delete_options(body: &Bytes) -> Result<Object, Status> {
     let bad = |e: proto::Error| Status::bad_request(e.to_string());
     let envelope = proto::unwrap(body).map_err(bad)?;
     let mut object =
-        proto::decode(&fp_builtin::tables::meta::DELETE_OPTIONS, envelope.raw).map_err(bad)?;
+        proto::decode_body(&fp_builtin::tables::meta::DELETE_OPTIONS, envelope.raw).map_err(bad)?;
     object.insert("kind".into(), envelope.kind.into());
     Ok(object)
 }

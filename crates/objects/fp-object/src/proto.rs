@@ -18,7 +18,7 @@ mod tests;
 mod wire;
 
 pub use conform::conform;
-pub use decode::decode;
+pub use decode::{decode, decode_body};
 pub use encode::encode;
 pub use envelope::{
     FRAME_BYTES_MAX, Halves, PREFIX, Unknown, encode_list, frame, unframe, unwrap,
@@ -183,6 +183,8 @@ pub enum Error {
     Overflow,
     #[error("proto: wrong wireType = {wire_type} for field {field} of {message}")]
     WireType { message: &'static str, field: &'static str, wire_type: u8 },
+    #[error("proto: field {field} of {message} contains invalid UTF-8")]
+    Utf8 { message: &'static str, field: &'static str },
     #[error("proto: illegal tag {0}")]
     Tag(u64),
     #[error("exceeded the nesting limit of {DEPTH_MAX} messages")]

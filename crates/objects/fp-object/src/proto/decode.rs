@@ -13,38 +13,63 @@ use crate::{Object, Value};
 /// Bytes that are no message of that type.
 pub fn decode(message: &'static Message, bytes: &[u8]) -> Result<Object, Error> {
     let mut out = Object::new();
-    read_message(message, bytes, 0, &mut out)?;
+    read_message(message, bytes, At { depth: 0, strict: false }, &mut out)?;
     Ok(out)
+}
+
+/// The same of a request's body: text that is not UTF-8 is an error, as in JSON. What is stored
+/// already keeps Go's reading.
+///
+/// # Errors
+/// Bytes that are no message of that type, and invalid UTF-8.
+pub fn decode_body(message: &'static Message, bytes: &[u8]) -> Result<Object, Error> {
+    let mut out = Object::new();
+    read_message(message, bytes, At { depth: 0, strict: true }, &mut out)?;
+    Ok(out)
+}
+
+/// Where the reader is, and how it reads.
+#[derive(Clone, Copy)]
+struct At {
+    depth: usize,
+    /// Refuses text that is not UTF-8.
+    strict: bool,
+}
+
+impl At {
+    fn deeper(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
 }
 
 /// Reads the fields into `out`; true when all of them are zero.
 fn read_message(
     message: &'static Message,
     bytes: &[u8],
-    depth: usize,
+    at: At,
     out: &mut Object,
 ) -> Result<bool, Error> {
-    if depth > DEPTH_MAX {
+    if at.depth > DEPTH_MAX {
         return Err(Error::Depth);
     }
     let mut slots: Vec<Slot> = Vec::with_capacity(message.fields.len());
     slots.resize_with(message.fields.len(), || Slot::Absent);
     let mut reader = Reader::new(bytes);
     while let Some((tag, raw)) = reader.next()? {
-        let Ok(at) = message.fields.binary_search_by_key(&tag, |f| f.tag) else { continue };
-        let field = &message.fields[at];
-        let scope = Scope { message, field, depth };
+        let Ok(index) = message.fields.binary_search_by_key(&tag, |f| f.tag) else { continue };
+        let field = &message.fields[index];
+        let scope = Scope { message, field, at };
         match field.label {
             Label::Plain | Label::Pointer if field.json.is_empty() => {
                 let Kind::Message(inline) = field.kind else { return Err(scope.wrong(raw)) };
-                let zero = read_message(inline, scope.bytes(raw)?, depth + 1, out)?;
-                slots[at] = Slot::Inline { zero };
+                let zero = read_message(inline, scope.bytes(raw)?, at.deeper(), out)?;
+                slots[index] = Slot::Inline { zero };
             }
-            Label::Plain | Label::Pointer => slots[at] = scope.value(field.kind, raw)?,
-            Label::Repeated => scope.append(&mut slots[at], raw)?,
+            Label::Plain | Label::Pointer => slots[index] = scope.value(field.kind, raw)?,
+            Label::Repeated => scope.append(&mut slots[index], raw)?,
             Label::Map => {
                 let (key, value) = scope.entry(scope.bytes(raw)?)?;
-                slots[at].map_mut().insert(key, value);
+                slots[index].map_mut().insert(key, value);
             }
         }
     }
@@ -55,7 +80,7 @@ fn read_message(
 struct Scope {
     message: &'static Message,
     field: &'static Field,
-    depth: usize,
+    at: At,
 }
 
 impl Scope {
@@ -66,6 +91,17 @@ impl Scope {
 
     fn bytes<'a>(&self, raw: Raw<'a>) -> Result<&'a [u8], Error> {
         if let Raw::Bytes(bytes) = raw { Ok(bytes) } else { Err(self.wrong(raw)) }
+    }
+
+    /// Go keeps invalid UTF-8 in a string and prints it as U+FFFD.
+    fn text(&self, bytes: &[u8]) -> Result<String, Error> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) if self.at.strict => {
+                Err(Error::Utf8 { message: self.message.name, field: self.field.json })
+            }
+            Err(_) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+        }
     }
 
     fn varint(&self, raw: Raw<'_>) -> Result<u64, Error> {
@@ -94,7 +130,7 @@ impl Scope {
         let mut reader = Reader::new(bytes);
         while let Some((tag, raw)) = reader.next()? {
             match tag {
-                1 => key = text(self.bytes(raw)?),
+                1 => key = self.text(self.bytes(raw)?)?,
                 2 => value = Some(self.value(self.field.kind, raw)?.into_value()),
                 _ => {}
             }
@@ -127,7 +163,7 @@ impl Scope {
                 Slot::new(scalar::float_value(number), number == 0.0)
             }
             Kind::String => {
-                let text = text(self.bytes(raw)?);
+                let text = self.text(self.bytes(raw)?)?;
                 let zero = text.is_empty();
                 Slot::new(text.into(), zero)
             }
@@ -137,7 +173,7 @@ impl Scope {
             }
             Kind::Message(message) => {
                 let mut object = Object::new();
-                let zero = read_message(message, self.bytes(raw)?, self.depth + 1, &mut object)?;
+                let zero = read_message(message, self.bytes(raw)?, self.at.deeper(), &mut object)?;
                 Slot::new(object.into(), zero)
             }
             _ => self.special(kind, self.bytes(raw)?)?,
@@ -149,7 +185,10 @@ impl Scope {
         match kind {
             Kind::Time | Kind::MicroTime => self.time(kind, bytes),
             Kind::Quantity => {
-                let text = self.first_bytes(bytes)?.map_or_else(|| "0".to_owned(), text);
+                let text = match self.first_bytes(bytes)? {
+                    Some(bytes) => self.text(bytes)?,
+                    None => "0".to_owned(),
+                };
                 let zero = text == "0";
                 Ok(Slot::new(text.into(), zero))
             }
@@ -158,7 +197,7 @@ impl Scope {
                 let mut reader = Reader::new(bytes);
                 while let Some((tag, raw)) = reader.next()? {
                     if tag == 1 {
-                        list.push(Value::from(text(self.bytes(raw)?)));
+                        list.push(Value::from(self.text(self.bytes(raw)?)?));
                     }
                 }
                 Ok(Slot::new(list.into(), false))
@@ -228,7 +267,7 @@ impl Scope {
     }
 
     fn deeper(&self) -> Scope {
-        Scope { message: self.message, field: self.field, depth: self.depth + 1 }
+        Scope { message: self.message, field: self.field, at: self.at.deeper() }
     }
 
     fn first_bytes<'a>(&self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, Error> {
@@ -241,9 +280,4 @@ impl Scope {
         }
         Ok(found)
     }
-}
-
-/// Go keeps invalid UTF-8 in a string and prints it as U+FFFD.
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -259,6 +259,8 @@ fn row_07_protobuf_that_is_broken() {
             "a length of the envelope",
             [b"k8s\0".as_slice(), &[0x12, 0xff, 0xff, 0xff, 0xff, 0x07]].concat(),
         ),
+        ("a name that is no UTF-8", map(&field(1, &field(1, b"a\xff")))),
+        ("a key that is no UTF-8", map(&field(2, &field(1, b"a\xff")))),
         ("a group", map(&[0x0b])),
         ("field 0", map(&[0x02, 0x00])),
         ("a wrong wire type", map(&[0x08, 0x01])),
