@@ -45,7 +45,7 @@ pub fn oversized(crd: &Object) -> Option<FieldError> {
     let n_versions = versions(crd).len();
     if n_versions > VERSIONS_MAX {
         let why = format!("must have at most {VERSIONS_MAX} items");
-        return Some(FieldError::invalid(&up, n_versions, why));
+        return Some(FieldError::invalid(up, n_versions, why));
     }
     versions(crd).iter().enumerate().find_map(|(at, version)| {
         let why = size(version.get("schema")?.get("openAPIV3Schema")?).err()?;

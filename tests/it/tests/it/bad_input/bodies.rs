@@ -11,7 +11,7 @@ use super::*;
 fn row_01_alias_bombs() {
     let rig = Rig::start();
     let level = |n: usize, item: &str| {
-        let items = vec![item; 9].join(",");
+        let items = [item; 9].join(",");
         format!("a{n}: &a{n} [{items}]\n")
     };
     let lists: String = (0..9)
@@ -108,7 +108,8 @@ fn row_04_duplicate_and_unknown_fields() {
     };
     let yaml =
         |name: &str| format!("metadata: {{name: {name}}}\ndata:\n  a: first\n  a: last\nzzz: 1\n");
-    let bodies: [(&str, &str, &dyn Fn(&str) -> String, &str); 3] = [
+    type Body<'a> = &'a dyn Fn(&str) -> String;
+    let bodies: [(&str, &str, Body<'_>, &str); 3] = [
         (CONFIG_MAPS, JSON, &config_map, "/data/a"),
         (CONFIG_MAPS, YAML, &yaml, "/data/a"),
         (WIDGETS, JSON, &widget, "/spec/a"),

@@ -97,7 +97,7 @@ fn row_25_messages_that_are_ambiguous() {
         ("a folded line", format!("{get}Host: localhost\r\nX: a\r\n b\r\n\r\n")),
         ("a line without a colon", format!("{get}Host: localhost\r\nX\r\n\r\n")),
         ("a header without a name", format!("{get}Host: localhost\r\n: a\r\n\r\n")),
-        ("no method", format!(" /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")),
+        ("no method", " /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned()),
         ("another version", "GET /readyz HTTP/1.7\r\nHost: localhost\r\n\r\n".to_owned()),
         ("no version", "GET /readyz\r\nHost: localhost\r\n\r\n".to_owned()),
     ] {
