@@ -220,3 +220,25 @@ fn gzip(plain: &[u8]) -> std::io::Result<Vec<u8>> {
     encoder.write_all(plain)?;
     encoder.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pretty(json: &str) -> Bytes {
+        let mut response = whole(200, JSON, json.to_owned());
+        prettify(&mut response, &HeaderMap::new(), Some("pretty=true"));
+        match response.into_body() {
+            Body::Whole(Some(bytes)) => bytes,
+            _ => panic!("an answer that is whole stays so"),
+        }
+    }
+
+    #[test]
+    fn indentation_does_not_multiply() {
+        assert_eq!(pretty(r#"{"a":[1]}"#), "{\n  \"a\": [\n    1\n  ]\n}\n");
+        // 100,000 lines of which each would begin with 200 spaces.
+        let deep = format!("{}{}0{}", "[".repeat(100), "0,".repeat(100_000), "]".repeat(100));
+        assert_eq!(pretty(&deep), deep);
+    }
+}

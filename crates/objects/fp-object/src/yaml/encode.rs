@@ -179,6 +179,20 @@ mod tests {
     use super::*;
     use crate::yaml;
 
+    /// Every line of a deep value carries its indentation: this one's would make 200 MiB.
+    #[test]
+    fn indentation_does_not_multiply() {
+        let many = json!(vec![0; 100_000]);
+        let deep = (0..1000).fold(many, |value, _| json!([value]));
+        let lines = json!("line\n".repeat(100_000));
+        let text = (0..1000).fold(lines, |value, _| json!([value]));
+        for value in [deep, text] {
+            let written = to_string(&value);
+            assert_eq!(written, format!("{}\n", json::to_string(&value)));
+            assert_eq!(yaml::decode_value(written.as_bytes()).expect("JSON is YAML").0, value);
+        }
+    }
+
     #[test]
     fn writes_blocks() {
         let value = json!({
