@@ -16,7 +16,7 @@ pub fn is_crd(info: &ResourceInfo) -> bool {
 }
 
 /// How many objects a definition's body may hold: more than any of its versions may have schemas.
-const OBJECTS_MAX: usize = 60_000;
+const OBJECTS_MAX: usize = 30_000;
 
 /// Refuses a body of JSON or flow YAML that holds too many schemas, by counting its braces: a tree
 /// of them would cost fifty times the body's memory.

@@ -28,7 +28,7 @@ pub(crate) use validate::validate_at as value_errors;
 /// How deep a schema may nest.
 pub const MAX_DEPTH: usize = 200;
 /// How many schemas, properties and their like included, one version may hold.
-pub const MAX_NODES: usize = 50_000;
+pub const MAX_NODES: usize = 20_000;
 
 /// A rule of a schema (`x-kubernetes-validations`) as a function: the value and, on update, the
 /// old one; true when it holds.

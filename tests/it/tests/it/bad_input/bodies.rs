@@ -30,7 +30,9 @@ fn row_01_alias_bombs() {
     for (what, body) in [("lists", lists), ("maps", maps), ("texts", long), ("itself", itself)] {
         let cost = rig
             .checked_cost(what, "400 [BadRequest]", || rig.put("POST", CONFIG_MAPS, YAML, &body));
-        cost.assert_below(&format!("alias bomb of {what}"), 10, PEAK_MIB);
+        // A body of a MiB is read before it explodes.
+        let cpu_ms = if what == "texts" { 30 } else { 10 };
+        cost.assert_below(&format!("alias bomb of {what}"), cpu_ms, PEAK_MIB);
     }
 }
 

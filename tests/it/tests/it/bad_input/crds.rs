@@ -117,6 +117,28 @@ fn row_10_schemas_that_are_too_large() {
     refused(&rig, "a default of 1,000 levels", &default);
 }
 
+/// What is just taken costs more than what is refused, once: the schema is compiled and served.
+#[test]
+fn row_10_the_largest_schema_that_is_taken() {
+    let rig = Rig::start();
+    let text = json!({"type": "string"});
+    let many: serde_json::Map<_, _> =
+        (0..18_000).map(|n| (format!("p{n}"), text.clone())).collect();
+    let schema = object(json!({"spec": object(many.into())}));
+    let body = crd("widgets", &schema).to_string();
+    let (made, cost) = rig.server.cost(|| {
+        let made = rig.put("POST", CRDS, JSON, &body);
+        rig.server.until("the CRD is served", || (rig.get(WIDGETS).code == 200).then_some(()));
+        made
+    });
+    assert_eq!(made.code, 201, "{}", made.text());
+    cost.assert_below("18,000 properties that are taken", 500, 64);
+    let object = widget("w", &json!({"p1": "a", "unknown": 1}));
+    let (made, cost) = rig.server.cost(|| rig.post(WIDGETS, &object));
+    assert_eq!(made.json()["spec"], json!({"p1": "a"}));
+    cost.assert_below("one of 18,000 properties", 10, PEAK_MIB);
+}
+
 #[test]
 fn row_10_versions_that_are_too_many() {
     let rig = Rig::start();
