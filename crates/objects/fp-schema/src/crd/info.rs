@@ -223,6 +223,10 @@ fn shared(schema: &Value, rules: Rules<'_>) -> Result<Arc<Structural>, structura
     let compiled = Arc::new(Structural::compile(schema, rules)?);
     if !compiled.has_rules() {
         let mut shared = SHARED.lock();
+        // Another thread may have compiled it meanwhile; who came first is shared.
+        if let Some(found) = shared.get(&key).and_then(Weak::upgrade) {
+            return Ok(found);
+        }
         if shared.len() >= SHARED_MAX {
             shared.retain(|_, weak| weak.strong_count() > 0);
         }

@@ -325,7 +325,7 @@ fn hostile_schemas_are_refused_soon() {
     let mut crd = lamps();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = Value::Object(wide);
     expect![[r#"
-        spec.validation.openAPIV3Schema: Invalid value: "": must not have more than 50000 properties
+        spec.validation.openAPIV3Schema: Invalid value: "": must not have more than 20000 properties
     "#]]
     .assert_eq(&errors(crd));
     // Refusing costs no more than a few times what building the value does.
