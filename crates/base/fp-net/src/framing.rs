@@ -5,6 +5,8 @@
 //! headers. A proxy before us that reads such a message the other way would let a client smuggle a
 //! request past it. So the bytes of a connection go through a [`Gate`] that follows the messages
 //! and spoils the head of an ambiguous one: hyper then answers 400 and closes.
+//!
+//! Nothing here upgrades a connection; whoever adds that must take the gate away with it.
 
 use std::io;
 use std::pin::Pin;
