@@ -143,11 +143,12 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Fails when the cost is far above a bar of `reliability.md`, which is meant for a release
-    /// build on an idle machine: three times the bar, and ten times that for a debug build.
+    /// Fails when the cost is far above its bar, which is meant for a release build on a fast and
+    /// idle machine: ten times the bar, and six times that for a debug build. What this is to find
+    /// grows with the square of the input and is far above that too.
     pub fn assert_below(self, what: &str, cpu_ms: u64, peak_mib: u64) {
         let debug = crate::program().components().any(|c| c.as_os_str() == "debug");
-        let slack = if debug { 30 } else { 3 };
+        let slack = if debug { 60 } else { 10 };
         println!("{what}: {} us CPU, {} KiB more at its peak", self.cpu_us, self.peak_kib);
         assert!(self.cpu_us <= slack * cpu_ms * 1000, "{what}: {self:?}, the bar is {cpu_ms} ms");
         let peak_kib = peak_mib * 1024 * 3;
