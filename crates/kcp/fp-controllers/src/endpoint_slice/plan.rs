@@ -32,7 +32,11 @@ pub struct Snapshot<'a> {
 pub fn plan(s: &Snapshot<'_>) -> Plan {
     let mut new = s.slice.clone();
     if let Some(selector) = conditions_of(s, &mut new) {
-        new.map_mut(&["status"]).insert("shardSelector".into(), selector.to_string().into());
+        // A selector of everything prints as nothing, which Go leaves out.
+        match selector.to_string() {
+            text if text.is_empty() => new.remove_at(&["status", "shardSelector"]),
+            text => new.map_mut(&["status"]).insert("shardSelector".into(), text.into()),
+        };
         endpoint(s, &selector, &mut new);
     }
     let at = cluster_scoped(s.cluster, gvr::endpoint_slices());
