@@ -109,12 +109,12 @@ fn scope<'a>(request: &PathRequest<'a>) -> Result<&'a ClusterScope, Status> {
     request.place.scope.as_ref().ok_or_else(Status::no_such_resource)
 }
 
-/// The discovery paths of a cluster, for the index at `/`.
+/// The discovery paths of a cluster, for the index at `/`: as in Go those of compiled-in groups.
 pub fn paths(request: &PathRequest<'_>) -> Result<Vec<String>, Status> {
     let Some(scope) = request.place.scope.as_ref() else { return Ok(Vec::new()) };
     let view = View { infos: request.server.surface.resolver.list(scope), scope };
     let mut out: Vec<String> = ["/api", "/apis", "/apis/"].map(str::to_owned).into();
-    for group in view.groups() {
+    for group in view.groups().iter().filter(|g| g.builtin) {
         let root =
             if group.name.is_empty() { "/api".into() } else { format!("/apis/{}", group.name) };
         out.extend(group.versions.iter().map(|v| format!("{root}/{v}")));
