@@ -11,7 +11,8 @@ use bytes::Bytes;
 use fp_base::{ClusterScope, Gv};
 use fp_object::json;
 use fp_object::status::Status;
-use fp_schema::{ResourceInfo, openapi};
+use fp_schema::ResourceInfo;
+use fp_schema::openapi::{self, Listing, Source};
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Response, StatusCode};
 use parking_lot::Mutex;
@@ -30,7 +31,7 @@ const IMMUTABLE: HeaderValue = HeaderValue::from_static("private, immutable, max
 struct Set {
     fingerprint: u64,
     index: Bytes,
-    /// By path: `api/v1`, `apis/<group>/<version>`.
+    /// By path: `api/v1`, `apis/<group>/<version>`, `apis`.
     documents: Vec<(String, Document)>,
 }
 
@@ -40,8 +41,13 @@ struct Document {
     hash: Arc<str>,
 }
 
-/// What a document is made of: a group-version and the content of its resources.
-type Key = (Gv, Box<[u64]>);
+/// What a document is made of.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Key {
+    /// A group-version and the content of its resources.
+    Resources(Gv, Box<[u64]>),
+    Listing(Listing),
+}
 
 #[derive(Default)]
 pub struct Cache {
@@ -95,17 +101,25 @@ fn set(request: &PathRequest<'_>, scope: &ClusterScope) -> Arc<Set> {
     let mut gvs: Vec<Gv> = Vec::new();
     for info in &infos {
         for version in info.versions.iter().filter(|v| v.served) {
+            // A compiled-in kind without a schema has no document.
+            if info.is_builtin() && matches!(version.openapi, Source::None) {
+                continue;
+            }
             let gv = Gv::new(&info.gr.group, &version.name);
             if !gvs.contains(&gv) {
                 gvs.push(gv);
             }
         }
     }
-    let documents = gvs.into_iter().map(|gv| {
-        let path = openapi::path_of(&gv);
-        (path, server.openapi.document(gv, &infos))
+    let listings = listings(&gvs, &infos).into_iter().map(|listing| {
+        let path = listing.path();
+        (path, server.openapi.document(Key::Listing(listing), &infos))
     });
-    let mut documents: Vec<(String, Document)> = documents.collect();
+    let mut documents: Vec<(String, Document)> = listings.collect();
+    documents.extend(gvs.into_iter().map(|gv| {
+        let path = openapi::path_of(&gv);
+        (path, server.openapi.document(Key::of(gv, &infos), &infos))
+    }));
     documents.sort_by(|(a, _), (b, _)| a.cmp(b));
     let index = openapi::index(documents.iter().map(|(path, d)| (path.as_str(), &*d.hash)));
     let set = Arc::new(Set { fingerprint, index: json::to_vec(&index).into(), documents });
@@ -113,16 +127,35 @@ fn set(request: &PathRequest<'_>, scope: &ClusterScope) -> Arc<Set> {
     set
 }
 
-impl Cache {
-    fn document(&self, gv: Gv, infos: &[&ResourceInfo]) -> Document {
+/// Discovery is documented where its groups are compiled in.
+fn listings(gvs: &[Gv], infos: &[&ResourceInfo]) -> Vec<Listing> {
+    let builtin = |gv: &&Gv| infos.iter().any(|i| i.is_builtin() && i.gr.group == gv.group);
+    let groups = gvs.iter().filter(builtin).filter(|gv| !gv.group.is_empty());
+    let mut out: Vec<Listing> = groups.map(|gv| Listing::Group(gv.group.to_string())).collect();
+    out.dedup();
+    out.extend([Listing::CoreVersions, Listing::Groups, Listing::Version]);
+    out
+}
+
+impl Key {
+    fn of(gv: Gv, infos: &[&ResourceInfo]) -> Self {
         let of_gv = |i: &&&ResourceInfo| i.gr.group == gv.group && i.version(&gv.version).is_some();
         let content = infos.iter().filter(of_gv).map(|i| i.content_hash).collect();
-        let key = (gv, content);
+        Self::Resources(gv, content)
+    }
+}
+
+impl Cache {
+    fn document(&self, key: Key, infos: &[&ResourceInfo]) -> Document {
         if let Some(document) = self.kept.lock().documents.get(&key) {
             return document.clone();
         }
         let component = |name: &str| fp_builtin::openapi::component(name).cloned();
-        let body = json::to_vec(&openapi::document(&key.0, infos, &component));
+        let value = match &key {
+            Key::Listing(listing) => listing.document(&component),
+            Key::Resources(gv, _) => openapi::document(gv, infos, &component),
+        };
+        let body = json::to_vec(&value);
         let hash = openapi::hash(&body).into();
         let document = Document { body: body.into(), hash };
         let mut kept = self.kept.lock();

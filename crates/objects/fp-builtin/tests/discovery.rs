@@ -43,5 +43,8 @@ fn every_kind_has_its_message_and_its_schema() {
     }
     let refs = fp_builtin::openapi::component_refs("io.k8s.api.core.v1.ConfigMap");
     let refs: Vec<&str> = refs.into_iter().map(|r| r.rsplit('.').next().unwrap()).collect();
-    assert_eq!(refs, ["ConfigMap", "ObjectMeta", "OwnerReference", "Time"]);
+    assert_eq!(
+        refs,
+        ["ConfigMap", "FieldsV1", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference", "Time"]
+    );
 }

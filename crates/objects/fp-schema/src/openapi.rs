@@ -3,6 +3,7 @@
 //!
 //! Descriptions of our own are left out; a CRD's are kept. Deliberately absent: OpenAPI v2.
 
+mod listing;
 mod paths;
 mod schema;
 
@@ -13,6 +14,8 @@ use fp_base::Gv;
 use fp_object::{Object, Value};
 use serde_json::json;
 use sha2::{Digest, Sha512};
+
+pub use listing::Listing;
 
 use crate::ResourceInfo;
 
@@ -57,8 +60,9 @@ pub fn document(
     }
     add_components(&paths, &mut schemas, component);
     let info = if builtin {
-        json!({"title": "Kubernetes", "version": "1.36"})
+        builtin_info()
     } else {
+        trim_delete_options(&mut schemas);
         json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"})
     };
     json!({"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}})
@@ -95,6 +99,20 @@ pub fn component_name(group: &str, version: &str, kind: &str) -> String {
         group => group.split('.').rev().collect::<Vec<_>>().join("."),
     };
     format!("{package}.{version}.{kind}")
+}
+
+fn builtin_info() -> Value {
+    json!({"title": "Kubernetes", "version": "1.36"})
+}
+
+/// Go builds the documents of definitions with a scheme that lacks three groups of the server's.
+fn trim_delete_options(schemas: &mut Object) {
+    let name = format!("{META_V1}.DeleteOptions");
+    let kinds = schemas.get_mut(&name).and_then(|s| s.get_mut("x-kubernetes-group-version-kind"));
+    if let Some(kinds) = kinds.and_then(Value::as_array_mut) {
+        let lacks = ["admission.k8s.io", "apiextensions.k8s.io", "imagepolicy.k8s.io"];
+        kinds.retain(|kind| kind["group"].as_str().is_none_or(|group| !lacks.contains(&group)));
+    }
 }
 
 fn meta_v1(name: &str) -> Value {

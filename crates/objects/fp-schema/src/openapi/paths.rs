@@ -35,7 +35,7 @@ const DELETE_OPTIONS: [(&str, &str); 5] = [
 /// Resources of the core group whose delete answers with the object, not with a Status.
 const RETURNS_DELETED: [&str; 2] = ["resourcequotas", "serviceaccounts"];
 const JSON_AND_YAML: [&str; 2] = ["application/json", "application/yaml"];
-const WITH_PROTOBUF: [&str; 3] =
+pub(super) const WITH_PROTOBUF: [&str; 3] =
     ["application/json", "application/vnd.kubernetes.protobuf", "application/yaml"];
 const WATCHED: [&str; 5] = [
     "application/json",
@@ -412,31 +412,31 @@ fn query(name: &str, kind: &str) -> Value {
     json!({"in": "query", "name": name, "schema": {"type": kind, "uniqueItems": true}})
 }
 
-fn content(media: &[&str], component: &str) -> Value {
+pub(super) fn content(media: &[&str], component: &str) -> Value {
     let schema = json!({"schema": reference(component)});
     let map: Object = media.iter().map(|m| ((*m).to_owned(), schema.clone())).collect();
     json!({"content": map})
 }
 
-/// The group without `.k8s.io`, in camel case: `RbacAuthorization`.
-fn group_words(gv: &Gv) -> String {
-    let group = if gv.group.is_empty() {
-        "core"
-    } else {
-        gv.group.strip_suffix(".k8s.io").unwrap_or(&gv.group)
-    };
+/// A group without `.k8s.io`, in camel case: `RbacAuthorization`.
+pub(super) fn group_words(group: &str) -> String {
+    let group = if group.is_empty() { "core" } else { group };
+    let group = group.strip_suffix(".k8s.io").unwrap_or(group);
     group.split(|c: char| !c.is_ascii_alphanumeric()).map(title).collect()
 }
 
 fn camel(gv: &Gv) -> String {
-    format!("{}{}", group_words(gv), title(&gv.version))
+    format!("{}{}", group_words(&gv.group), title(&gv.version))
 }
 
 fn tag(gv: &Gv) -> String {
-    let words = group_words(gv);
-    let mut chars = words.chars();
+    format!("{}_{}", lower_first(&group_words(&gv.group)), gv.version)
+}
+
+pub(super) fn lower_first(word: &str) -> String {
+    let mut chars = word.chars();
     let first = chars.next().map(|c| c.to_ascii_lowercase());
-    format!("{}{}_{}", first.map(String::from).unwrap_or_default(), chars.as_str(), gv.version)
+    first.map(String::from).unwrap_or_default() + chars.as_str()
 }
 
 fn title(word: &str) -> String {

@@ -106,3 +106,34 @@ fn the_index() {
     assert_eq!(hash(b"x").len(), 128);
     assert_eq!(component_name("", "v1", "Pod"), "io.k8s.api.core.v1.Pod");
 }
+
+#[test]
+fn discovery_is_documented() {
+    let group = |name: &str| Listing::Group(name.to_owned());
+    let mut out = String::new();
+    for listing in [
+        Listing::CoreVersions,
+        Listing::Groups,
+        group("rbac.authorization.k8s.io"),
+        group("events.k8s.io"),
+        Listing::Version,
+    ] {
+        let document = listing.document(&|_| None);
+        let (path, item) =
+            document["paths"].as_object().expect("paths").iter().next().expect("one");
+        let get = &item["get"];
+        let content = get["responses"]["200"]["content"].as_object().expect("media types");
+        let answer = content["application/json"]["schema"]["$ref"].as_str().expect("a reference");
+        let answer = answer.rsplit('.').next().unwrap_or("");
+        let (id, tag, n_media) = (&get["operationId"], &get["tags"][0], content.len());
+        out.push_str(&format!("{} {path} {id} {tag} {answer} in {n_media}\n", listing.path()));
+    }
+    expect![[r#"
+        api /api/ "getCoreAPIVersions" "core" APIVersions in 3
+        apis /apis/ "getAPIVersions" "apis" APIGroupList in 3
+        apis/rbac.authorization.k8s.io /apis/rbac.authorization.k8s.io/ "getRbacAuthorizationAPIGroup" "rbacAuthorization" APIGroup in 3
+        apis/events.k8s.io /apis/events.k8s.io/ "getEventsAPIGroup" "events" APIGroup in 3
+        version /version/ "getCodeVersion" "version" Info in 1
+    "#]]
+    .assert_eq(&out);
+}
