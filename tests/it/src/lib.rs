@@ -109,34 +109,59 @@ impl Server {
         let _ = std::fs::remove_file(root.join("port"));
         let log = root.with_extension("log");
         let log = std::fs::OpenOptions::new().create(true).append(true).open(&log)?;
-        let child = Command::new(program())
+        let mut command = Command::new(program());
+        command
             .arg("start")
             .arg(format!("--root-directory={}", root.display()))
             .arg("--bind-address=127.0.0.1")
             .arg(format!("--secure-port={port}"))
             .arg(format!("--experimental-bind-free-port={}", port == 0))
             .args(flags)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .context("run the program")?;
-        let plugins = root.with_extension("bin");
-        let mut server = Self {
-            child,
-            root: root.to_owned(),
-            url: if port == 0 { String::new() } else { format!("https://127.0.0.1:{port}") },
-            agent: agent(),
-            _dir: None,
-            plugins,
-        };
-        server.await_ready()?;
+            .stderr(log);
+        let url = if port == 0 { String::new() } else { format!("https://127.0.0.1:{port}") };
+        let mut server = Self::spawn(&mut command, root, url)?;
+        server.await_ready(PATIENCE)?;
         server.link_plugins()?;
         Ok(server)
     }
 
-    fn await_ready(&mut self) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+    /// Starts another program with kcp's flags and files, at a port that is free, and waits until
+    /// it is ready: to see what it makes of our data. `log` is beside the root directory.
+    pub fn start_other(
+        program: &Path,
+        root: &Path,
+        flags: &[&str],
+        patience: Duration,
+    ) -> Result<Self> {
+        install_crypto();
+        let log = std::fs::File::create(root.with_extension("log"))?;
+        let port = free_port()?;
+        let mut command = Command::new(program);
+        command
+            .arg("start")
+            .arg(format!("--root-directory={}", root.display()))
+            .args(["--bind-address=127.0.0.1", &format!("--secure-port={port}")])
+            .args(flags)
+            .stderr(log);
+        let mut server = Self::spawn(&mut command, root, format!("https://127.0.0.1:{port}"))?;
+        server.await_ready(patience)?;
+        Ok(server)
+    }
+
+    fn spawn(command: &mut Command, root: &Path, url: String) -> Result<Self> {
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        Ok(Self {
+            child: child.context("run the program")?,
+            root: root.to_owned(),
+            url,
+            agent: agent(),
+            _dir: None,
+            plugins: root.with_extension("bin"),
+        })
+    }
+
+    fn await_ready(&mut self, patience: Duration) -> Result<()> {
+        let deadline = Instant::now() + patience;
         loop {
             if let Some(status) = self.child.try_wait()? {
                 let log =
@@ -150,7 +175,7 @@ impl Server {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                bail!("the server is not ready after {PATIENCE:?}");
+                bail!("the server is not ready after {patience:?}");
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -337,6 +362,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A port of this host that nobody uses now.
+pub fn free_port() -> Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 fn install_crypto() {

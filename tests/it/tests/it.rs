@@ -5,7 +5,9 @@ mod it {
     mod bindings;
     mod client_go;
     mod crash;
+    mod exchange;
     mod files;
+    mod golden;
     mod objects;
     mod paths;
     mod real;

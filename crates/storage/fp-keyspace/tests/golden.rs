@@ -1,6 +1,6 @@
-//! Keys and values that a Go kcp wrote, where a checkout has them beside it (`../shared/golden`).
+//! Keys and values that a Go kcp wrote (`tests/oracle/golden`).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,13 +10,9 @@ use fp_keyspace::{Layout, PREFIX, Spot};
 use fp_object::meta::Meta;
 use fp_object::{Value, json};
 
-fn golden(name: &str) -> Option<String> {
-    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/golden");
-    let text = std::fs::read_to_string(root.join(name)).ok();
-    if text.is_none() {
-        eprintln!("skipped: there is no ../shared/golden/{name}");
-    }
-    text
+fn golden(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/oracle/golden");
+    std::fs::read_to_string(root.join(name)).expect("a file of facts")
 }
 
 fn layout() -> Layout {
@@ -25,9 +21,9 @@ fn layout() -> Layout {
 
 #[test]
 fn every_key_splits() {
-    let Some(keys) = golden("storage-keys.txt") else { return };
+    let keys = golden("keys.txt");
     let layout = layout();
-    for key in keys.lines().filter(|key| key.starts_with("/registry/")) {
+    for key in keys.lines() {
         let parts = layout.split(key).unwrap_or_else(|| panic!("{key} does not split"));
         let Some(info) = fp_builtin::resource(parts.group, parts.resource) else {
             assert!(!parts.segment.is_empty(), "{key} is of an unknown built-in");
@@ -42,13 +38,13 @@ fn every_key_splits() {
 /// we do not store.
 #[test]
 fn every_value_decodes() {
-    let Some(values) = golden("storage-values.json") else { return };
+    let values = golden("values.json");
     let (values, _) = json::decode_value(values.as_bytes()).expect("golden data is JSON");
     let layout = layout();
     let mut n_same = 0;
     for item in values.as_array().expect("a list") {
         let key = item["key"].as_str().expect("a key");
-        let Some(parts) = layout.split(key) else { continue };
+        let parts = layout.split(key).unwrap_or_else(|| panic!("{key} does not split"));
         let value = match item.get("json").and_then(Value::as_str) {
             Some(text) => Bytes::from(text.to_owned()),
             None => {
