@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fp_informer::{Change, ObjectKey};
+use fp_kcp::api::{self, ShardSpec};
 use fp_kcp::names::{self, group};
 use fp_object::meta::Meta;
 use fp_object::time;
@@ -76,6 +77,10 @@ impl Reconciler for EndpointSlices {
         });
         let shards = world.shards().map(|t| world.everywhere(&t)).unwrap_or_default();
         let own = shards.iter().find(|e| *e.key.name == *world.config.shard_name);
+        let url = |e: &Arc<fp_informer::Entry>| {
+            api::part::<ShardSpec>(&e.object(), "spec").virtual_workspace_url
+        };
+        let shard_urls: Vec<String> = shards.iter().map(url).collect();
         let plan = plan::plan(&Snapshot {
             slice: &slice,
             cluster: &at.cluster,
@@ -84,6 +89,7 @@ impl Reconciler for EndpointSlices {
             partition: partition.as_ref().map(Option::as_ref),
             shard_labels: own.map(|e| &*e.labels).unwrap_or_default(),
             virtual_workspace_url: &world.config.virtual_workspace_url,
+            shard_urls: &shard_urls,
             has_bindings: export_cluster.as_ref().is_some_and(|c| has_bindings(world, c, name)),
             now: &time::now(),
         });

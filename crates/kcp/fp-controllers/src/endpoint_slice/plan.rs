@@ -24,6 +24,8 @@ pub struct Snapshot<'a> {
     pub partition: Option<Option<&'a Object>>,
     pub shard_labels: &'a [(Box<str>, Box<str>)],
     pub virtual_workspace_url: &'a str,
+    /// That of every shard, as it stands in its object.
+    pub shard_urls: &'a [String],
     /// This shard has a binding to the export.
     pub has_bindings: bool,
     pub now: &'a str,
@@ -86,23 +88,97 @@ fn conditions_of(s: &Snapshot<'_>, new: &mut Object) -> Option<LabelSelector> {
     Some(selector)
 }
 
-/// This shard's endpoint: there while the shard is selected and has a binding.
+/// This shard's endpoint: there while the shard is selected and has a binding. A shard that was
+/// started at another address leaves an endpoint that is nobody's; Go's apply takes it away with
+/// the fields that it owns.
 fn endpoint(s: &Snapshot<'_>, selector: &LabelSelector, new: &mut Object) {
     let Some(export) = s.export else { return };
     let name = s.slice.text(&["spec", "export", "name"]).unwrap_or("");
-    let url = format!("{}/services/apiexport/{export}/{name}", s.virtual_workspace_url);
+    let below = format!("/services/apiexport/{export}/{name}");
+    let own = format!("{}{below}", s.virtual_workspace_url);
     let list =
         new.at(&["status", "endpoints"]).and_then(Value::as_array).cloned().unwrap_or_default();
     let mut endpoints: Vec<Value> = list;
-    let has = endpoints.iter().any(|e| e["url"] == url.as_str());
+    endpoints.retain(|e| {
+        let base = e["url"].as_str().and_then(|url| url.strip_suffix(&below));
+        base.is_some_and(|base| {
+            base == s.virtual_workspace_url || s.shard_urls.iter().any(|u| u == base)
+        })
+    });
+    let has = endpoints.iter().any(|e| e["url"] == own.as_str());
     match (s.has_bindings, selector.matches(s.shard_labels)) {
-        (true, true) if !has => endpoints.push(json!({"url": url})),
-        (false, _) if has => endpoints.retain(|e| e["url"] != url.as_str()),
-        _ => return,
+        (true, true) if !has => endpoints.push(json!({"url": own})),
+        (false, _) => endpoints.retain(|e| e["url"] != own.as_str()),
+        _ => {}
     }
     if endpoints.is_empty() {
         new.remove_at(&["status", "endpoints"]);
     } else {
         new.map_mut(&["status"]).insert("endpoints".into(), endpoints.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::action::Action;
+
+    /// The status that a pass writes into a slice with these endpoints, at `https://new`.
+    fn check(endpoints: &[&str], has_bindings: bool, shard_urls: &[&str], want: Expect) {
+        let of = |base: &&str| json!({"url": format!("{base}/services/apiexport/root/x")});
+        let endpoints: Vec<Value> = endpoints.iter().map(of).collect();
+        let slice = json!({
+            "metadata": {"name": "x"},
+            "spec": {"export": {"name": "x"}},
+            "status": {"shardSelector": "", "endpoints": endpoints},
+        });
+        let root = ClusterName::root();
+        let plan = plan(&Snapshot {
+            slice: slice.as_object().expect("an object"),
+            cluster: &root,
+            path: "root",
+            export: Some(&root),
+            partition: None,
+            shard_labels: &[],
+            virtual_workspace_url: "https://new",
+            shard_urls: &shard_urls.iter().map(|u| (*u).to_owned()).collect::<Vec<_>>(),
+            has_bindings,
+            now: "now",
+        });
+        let Some(Action::Update { object, .. }) = plan.stages.first().and_then(|s| s.first())
+        else {
+            panic!("no update: {plan:?}");
+        };
+        let status = &object["status"];
+        let urls = status["endpoints"].as_array().into_iter().flatten();
+        let urls: Vec<&str> = urls.filter_map(|e| e["url"].as_str()).collect();
+        let keys: Vec<&String> = status.as_object().expect("a status").keys().collect();
+        want.assert_eq(&format!("{keys:?} {urls:?}"));
+    }
+
+    #[test]
+    fn endpoints_are_those_of_shards_that_there_are() {
+        check(
+            &[],
+            true,
+            &["https://new"],
+            expect![[r#"["conditions", "endpoints"] ["https://new/services/apiexport/root/x"]"#]],
+        );
+        check(
+            &["https://old", "https://other"],
+            true,
+            &["https://new", "https://other"],
+            expect![[
+                r#"["conditions", "endpoints"] ["https://other/services/apiexport/root/x", "https://new/services/apiexport/root/x"]"#
+            ]],
+        );
+        check(
+            &["https://old", "https://new"],
+            false,
+            &["https://new"],
+            expect![[r#"["conditions"] []"#]],
+        );
     }
 }
