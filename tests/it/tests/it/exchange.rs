@@ -87,6 +87,7 @@ fn with_ours(root: &Path, file: &Path, what: impl FnOnce(&Server)) {
     let store = format!("--etcd-servers=sqlite://{}", file.display());
     let mut server = Server::start_in(root, &[&store]).expect("start the server");
     what(&server);
+    Content::check_endpoints(&server);
     assert_eq!(server.stop().0, Some(0));
 }
 

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 const WORKSPACES: &str = "/apis/tenancy.kcp.io/v1alpha1/workspaces";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const EXPORTS: &str = "/apis/apis.kcp.io/v1alpha2/apiexports";
+const BINDINGS: &str = "/apis/apis.kcp.io/v1alpha2/apibindings";
 const LAMPS: &str = "/apis/home.example.dev/v1/namespaces/default/lamps";
 const KETTLES: &str = "/apis/home.example.dev/v1/namespaces/default/kettles";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -18,6 +20,8 @@ pub struct Content {
     workspaces: BTreeMap<String, String>,
     /// Workspaces that the next writer deletes.
     doomed: Vec<String>,
+    /// The last writer, whose export the next one binds too.
+    before: Option<String>,
     /// Objects by URL, as they were read when they had been written.
     objects: BTreeMap<String, Value>,
 }
@@ -36,9 +40,51 @@ impl Content {
         let doomed = format!("{name}-doomed");
         self.make_workspace(server, "root", &doomed);
         self.doomed.push(format!("root:{doomed}"));
-        for at in [at.clone(), format!("{at}:team")] {
-            self.fill(server, &at, name);
+        let team = format!("{at}:team");
+        for at in [&at, &team] {
+            self.fill(server, at, name);
         }
+        self.export(server, &at, name);
+        let before = self.before.replace(name.to_owned());
+        for exporter in before.iter().map(String::as_str).chain([name]) {
+            self.bind(server, &team, exporter);
+        }
+    }
+
+    /// Every writer exports bulbs, in a group of its own.
+    fn export(&mut self, server: &Server, at: &str, name: &str) {
+        let (group, schema) = (group(name), format!("v1.bulbs.{}", group(name)));
+        let spec = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
+        let version = json!({
+            "name": "v1", "served": true, "storage": true,
+            "schema": {"type": "object", "properties": {"spec": spec}},
+        });
+        let names = json!({
+            "plural": "bulbs", "singular": "bulb", "kind": "Bulb", "listKind": "BulbList",
+        });
+        let body = json!({"metadata": {"name": schema}, "spec": {
+            "group": group, "scope": "Namespaced", "names": names, "versions": [version],
+        }});
+        self.create(server, at, "/apis/apis.kcp.io/v1alpha1/apiresourceschemas", body);
+        let resource =
+            json!({"group": group, "name": "bulbs", "schema": schema, "storage": {"crd": {}}});
+        let body = json!({"metadata": {"name": "bulbs"}, "spec": {"resources": [resource]}});
+        let url = format!("/clusters/{at}{EXPORTS}");
+        let made = server.admin("POST", &url, &with_kind(EXPORTS, body));
+        assert_eq!(made.code, 201, "{url}: {}", made.text());
+    }
+
+    fn bind(&mut self, server: &Server, at: &str, exporter: &str) {
+        let export = json!({"path": format!("root:{exporter}"), "name": "bulbs"});
+        let body = json!({
+            "metadata": {"name": format!("bulbs-{exporter}")},
+            "spec": {"reference": {"export": export}},
+        });
+        let url = format!("/clusters/{at}{BINDINGS}");
+        let made = server.admin("POST", &url, &with_kind(BINDINGS, body));
+        assert_eq!(made.code, 201, "{url}: {}", made.text());
+        let path = format!("/apis/{}/v1/namespaces/default/bulbs", group(exporter));
+        self.create(server, at, &path, json!({"metadata": {"name": "b"}, "spec": {"size": 1}}));
     }
 
     fn fill(&mut self, server: &Server, at: &str, name: &str) {
@@ -80,11 +126,7 @@ impl Content {
     }
 
     fn create(&mut self, server: &Server, at: &str, path: &str, body: Value) {
-        let mut body = body;
-        if let Some((head, kind)) = kind_of(path) {
-            body["apiVersion"] = head.into();
-            body["kind"] = kind.into();
-        }
+        let body = with_kind(path, body);
         let collection = format!("/clusters/{at}{path}");
         // A definition that was just made is served after a moment, elsewhere rather late.
         let made = server.until(&collection, || {
@@ -112,9 +154,9 @@ impl Content {
     fn make_workspace(&mut self, server: &Server, parent: &str, name: &str) {
         let collection = format!("/clusters/{parent}{WORKSPACES}");
         let body = json!({
-            "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace",
             "metadata": {"name": name}, "spec": {"type": {"name": "universal", "path": "root"}},
         });
+        let body = with_kind(WORKSPACES, body);
         let made = server.until("workspaces are served", || {
             let answer = server.admin("POST", &collection, &body);
             (!matches!(answer.code, 403 | 404)).then_some(answer)
@@ -149,19 +191,20 @@ impl Content {
             let get = |path: &str| server.master("GET", &format!("{at}{path}"), &Value::Null);
             let (parent, name) = path.rsplit_once(':').expect("a path");
             let url = format!("/clusters/{parent}{WORKSPACES}/{name}");
-            let workspace = server.until("a workspace of another server is served", || {
+            // Go kcp finds no shard, and says so, until its cache server holds ours.
+            let workspace = server.until("a workspace of another server is Ready", || {
                 let answer = server.admin("GET", &url, &Value::Null);
-                (answer.code == 200).then(|| answer.json())
+                let workspace = answer.json();
+                (workspace["status"]["phase"] == "Ready").then_some(workspace)
             });
-            assert_eq!(workspace["status"]["phase"], "Ready", "{path}: {workspace}");
             assert_eq!(workspace["spec"]["cluster"], cluster.as_str());
             let logical = get("/apis/core.kcp.io/v1alpha1/logicalclusters/cluster").json();
             assert_eq!(logical["status"]["phase"], "Ready", "{path}: {logical}");
             server.until("its APIs are bound", || {
-                let bindings = get("/apis/apis.kcp.io/v1alpha2/apibindings").json();
+                let bindings = get(BINDINGS).json();
                 let bindings = bindings["items"].as_array()?;
                 let bound = bindings.iter().all(|b| b["status"]["phase"] == "Bound");
-                (bindings.len() == 2 && bound).then_some(())
+                (bindings.len() >= 2 && bound).then_some(())
             });
         }
         for (url, want) in &self.objects {
@@ -178,6 +221,18 @@ impl Content {
             let list = server.admin("GET", collection, &Value::Null).json();
             assert_eq!(list["items"].as_array().map(Vec::len), Some(*n_want), "{collection}");
         }
+    }
+
+    /// The endpoint that the other server left is gone. (Go kcp takes away only what it applied.)
+    pub fn check_endpoints(server: &Server) {
+        let slices = "/apis/apis.kcp.io/v1alpha1/apiexportendpointslices/tenancy.kcp.io";
+        let url = format!("/clusters/root{slices}");
+        server.until("endpoints are those of this server", || {
+            let slice = server.admin("GET", &url, &Value::Null).json();
+            let urls = slice["status"]["endpoints"].as_array()?;
+            let own = |e: &Value| e["url"].as_str().is_some_and(|u| u.starts_with(&server.url));
+            (!urls.is_empty() && urls.iter().all(own)).then_some(())
+        });
     }
 
     /// A definition with a CEL rule, and an object that keeps it.
@@ -214,13 +269,32 @@ fn patch_size(server: &Server, name: &str, size: u32) -> Answer {
     server.admin("PATCH", &url, &json!({"spec": {"size": size}}))
 }
 
-/// Custom resources name their kind.
-fn kind_of(path: &str) -> Option<(&'static str, &'static str)> {
-    match path {
-        LAMPS => Some(("home.example.dev/v1", "Lamp")),
-        KETTLES => Some(("home.example.dev/v1", "Kettle")),
-        _ => None,
-    }
+fn group(exporter: &str) -> String {
+    format!("{exporter}.example.dev")
+}
+
+/// A body with what the path says of it: version and kind.
+fn with_kind(path: &str, mut body: Value) -> Value {
+    let parts: Vec<&str> = path.split('/').collect();
+    let version = if parts[1] == "api" { parts[2].to_owned() } else { parts[2..4].join("/") };
+    let kind = match *parts.last().expect("a resource") {
+        "apibindings" => "APIBinding",
+        "apiexports" => "APIExport",
+        "apiresourceschemas" => "APIResourceSchema",
+        "bulbs" => "Bulb",
+        "clusterrolebindings" => "ClusterRoleBinding",
+        "configmaps" => "ConfigMap",
+        "customresourcedefinitions" => "CustomResourceDefinition",
+        "kettles" => "Kettle",
+        "lamps" => "Lamp",
+        "namespaces" => "Namespace",
+        "secrets" => "Secret",
+        "workspaces" => "Workspace",
+        other => panic!("{other} has no kind here"),
+    };
+    body["apiVersion"] = version.into();
+    body["kind"] = kind.into();
+    body
 }
 
 fn lamp(name: &str) -> Value {
