@@ -22,19 +22,14 @@ struct Others {
     kine: PathBuf,
 }
 
+/// The other programs; says so when they are not named.
 fn others() -> Option<Others> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let found = Some(Others { kcp: named("KCP_BIN")?, kine: named("KINE_BIN")? });
-    found
-}
-
-/// Whether to run; says so when not.
-fn others_or_say() -> Option<Others> {
-    let found = others();
-    if found.is_none() {
+    let Some((kcp, kine)) = named("KCP_BIN").zip(named("KINE_BIN")) else {
         println!("NOT RUN: name a Go kcp in KCP_BIN and a kine in KINE_BIN");
-    }
-    found
+        return None;
+    };
+    Some(Others { kcp, kine })
 }
 
 /// kine on a file; ends with the value.
@@ -93,7 +88,7 @@ fn with_ours(root: &Path, file: &Path, what: impl FnOnce(&Server)) {
 
 #[test]
 fn go_kcp_serves_our_store_and_we_serve_it_after() {
-    let Some(others) = others_or_say() else { return };
+    let Some(others) = others() else { return };
     let dir = tempfile::tempdir().expect("make a folder");
     let (ours, go) = (dir.path().join("ours"), dir.path().join("go"));
     let mut content = Content::default();
@@ -115,7 +110,7 @@ fn go_kcp_serves_our_store_and_we_serve_it_after() {
 
 #[test]
 fn we_serve_a_store_of_go_kcp_and_it_serves_it_after() {
-    let Some(others) = others_or_say() else { return };
+    let Some(others) = others() else { return };
     let dir = tempfile::tempdir().expect("make a folder");
     let (ours, go) = (dir.path().join("ours"), dir.path().join("go"));
     let file = dir.path().join("kine.db");
