@@ -59,6 +59,8 @@ impl Words {
                             format!("sha256:{}", digest_of(value)).into()
                         }
                         "data" if secret => redacted(value),
+                        // In the order in which definitions were established: Go's is random too.
+                        "boundResources" => sorted(self.object(value)),
                         _ => self.object(value),
                     };
                     (self.text(key), value)
@@ -70,6 +72,13 @@ impl Words {
             other => other.clone(),
         }
     }
+}
+
+fn sorted(mut list: Value) -> Value {
+    if let Some(list) = list.as_array_mut() {
+        list.sort_by_key(Value::to_string);
+    }
+    list
 }
 
 fn redacted(data: &Value) -> Value {
