@@ -29,6 +29,7 @@ check: need
 unit: need
 	$(CARGO) test --workspace --locked --exclude it
 
+# With KCP_BIN and KINE_BIN (a Go kcp and a kine) the exchange of stores is tested too.
 integration: need tools build
 	FERROPLANE=$(CARGO_TARGET_DIR)/release/ferroplane TOOLS=$(TOOLS) \
 	  $(CARGO) test --locked --package it

@@ -12,7 +12,7 @@ use fp_base::{ClusterScope, Gv};
 use fp_object::json;
 use fp_object::status::Status;
 use fp_schema::ResourceInfo;
-use fp_schema::openapi::{self, Listing, Source};
+use fp_schema::openapi::{self, Listing};
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Response, StatusCode};
 use parking_lot::Mutex;
@@ -101,10 +101,6 @@ fn set(request: &PathRequest<'_>, scope: &ClusterScope) -> Arc<Set> {
     let mut gvs: Vec<Gv> = Vec::new();
     for info in &infos {
         for version in info.versions.iter().filter(|v| v.served) {
-            // A compiled-in kind without a schema has no document.
-            if info.is_builtin() && matches!(version.openapi, Source::None) {
-                continue;
-            }
             let gv = Gv::new(&info.gr.group, &version.name);
             if !gvs.contains(&gv) {
                 gvs.push(gv);

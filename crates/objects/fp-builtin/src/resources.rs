@@ -7,7 +7,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fp_base::{Gr, Gv};
 use fp_object::proto::Message;
-use fp_schema::openapi::Source;
 use fp_schema::{Origin, ResourceInfo, Scope, Segment, Strategy, VersionInfo};
 use sha2::{Digest, Sha256};
 
@@ -97,14 +96,6 @@ impl Row {
         self
     }
 
-    /// Go's server publishes no schema of the group of definitions.
-    fn openapi(&self) -> Source {
-        match self.group {
-            "apiextensions.k8s.io" => Source::None,
-            _ => Source::Builtin(self.message.name),
-        }
-    }
-
     fn info(&self) -> ResourceInfo {
         let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
         let mut hasher = DefaultHasher::new();
@@ -128,7 +119,7 @@ impl Row {
                 scale: None,
                 columns: self.columns.build(),
                 selectable: Vec::new(),
-                openapi: self.openapi(),
+                openapi: fp_schema::openapi::Source::Builtin(self.message.name),
             }],
             storage: 0,
             strategy: Some(self.strategy),
