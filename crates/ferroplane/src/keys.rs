@@ -3,6 +3,10 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use aws_lc_rs::encoding::{AsDer, EcPrivateKeyRfc5915Der};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose, SanType,
@@ -14,6 +18,8 @@ use crate::root_dir::{self, read_if_there, write_atomically};
 
 /// How long a certificate that we make is valid.
 const VALID_DAYS: i64 = 3650;
+/// How long a line of a PEM file is.
+const PEM_LINE_LEN: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -25,6 +31,8 @@ pub enum Error {
     NoKey { path: PathBuf },
     #[error("make a certificate")]
     Make(#[from] rcgen::Error),
+    #[error("make a key: the random source failed")]
+    Generate(#[source] aws_lc_rs::error::Unspecified),
     #[error(transparent)]
     Write(#[from] root_dir::Error),
 }
@@ -113,7 +121,7 @@ pub fn service_account_keys(root: Option<&Path>, given: &[PathBuf]) -> Result<Ve
         let content = match read {
             Some(content) => content,
             None => {
-                let made = KeyPair::generate()?.serialize_pem().into_bytes();
+                let made = make_key()?.into_bytes();
                 write_atomically(&path, &made, 0o600)?;
                 made
             }
@@ -132,6 +140,21 @@ pub fn service_account_keys(root: Option<&Path>, given: &[PathBuf]) -> Result<Ve
 fn keys_of(path: &Path, content: &[u8]) -> Result<Vec<Key>, Error> {
     let keys = issuer::keys(content);
     if keys.is_empty() { Err(Error::NoKey { path: path.to_owned() }) } else { Ok(keys) }
+}
+
+/// An ECDSA key in the form of RFC 5915: of a PKCS #8 file, Kubernetes' `keyutil` reads the public
+/// half of an RSA key only, and a Go kcp would not start with ours.
+fn make_key() -> Result<String, Error> {
+    let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).map_err(Error::Generate)?;
+    let der: EcPrivateKeyRfc5915Der = pair.private_key().as_der().map_err(Error::Generate)?;
+    let text = STANDARD.encode(der.as_ref());
+    let mut pem = "-----BEGIN EC PRIVATE KEY-----\n".to_owned();
+    for line in text.as_bytes().chunks(PEM_LINE_LEN) {
+        pem.push_str(std::str::from_utf8(line).expect("base64 is ASCII"));
+        pem.push('\n');
+    }
+    pem.push_str("-----END EC PRIVATE KEY-----\n");
+    Ok(pem)
 }
 
 #[cfg(test)]
@@ -160,6 +183,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         service_account_keys(Some(dir.path()), &[]).unwrap();
         let made = std::fs::read(dir.path().join("sa.key")).unwrap();
+        assert!(made.starts_with(b"-----BEGIN EC PRIVATE KEY-----\nM"));
         service_account_keys(Some(dir.path()), &[]).unwrap();
         assert_eq!(std::fs::read(dir.path().join("sa.key")).unwrap(), made);
         std::fs::write(dir.path().join("sa.key"), "not a key").unwrap();

@@ -134,6 +134,8 @@ impl Server {
         patience: Duration,
     ) -> Result<Self> {
         install_crypto();
+        // One of ours may have written it.
+        let _ = std::fs::remove_file(root.join("port"));
         let log = std::fs::File::create(root.with_extension("log"))?;
         let port = free_port()?;
         let mut command = Command::new(program);

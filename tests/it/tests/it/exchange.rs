@@ -108,7 +108,8 @@ fn go_kcp_serves_our_store_and_we_serve_it_after() {
         content.check(server);
         content.write(server, "third");
     });
-    with_go(&others, &go, &file, |server| content.check(server));
+    // In our folder it uses our key and our tokens besides.
+    with_go(&others, &ours, &file, |server| content.check(server));
 }
 
 #[test]
