@@ -116,14 +116,15 @@ fn go_kcp_serves_our_store_and_we_serve_it_after() {
 fn we_serve_a_store_of_go_kcp_and_it_serves_it_after() {
     let Some(others) = others() else { return };
     let dir = tempfile::tempdir().expect("make a folder");
-    let (ours, go) = (dir.path().join("ours"), dir.path().join("go"));
+    let go = dir.path().join("go");
     let file = dir.path().join("kine.db");
     let mut content = Content::default();
     with_go(&others, &go, &file, |server| {
         content.write(server, "first");
         content.write_with_rules(server, "first");
     });
-    with_ours(&ours, &file, |server| {
+    // In its folder: ours uses its key and its tokens.
+    with_ours(&go, &file, |server| {
         content.check(server);
         content.check_rules_are_missed(server, "first");
         content.write(server, "second");
