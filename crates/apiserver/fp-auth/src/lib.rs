@@ -68,6 +68,30 @@ pub struct Attributes<'a> {
     pub deep: bool,
 }
 
+impl<'a> Attributes<'a> {
+    /// About a path that is no resource's.
+    pub fn of_path(
+        user: &'a User,
+        cluster: Option<&'a ClusterScope>,
+        verb: &'a str,
+        path: &'a str,
+    ) -> Self {
+        Self {
+            user,
+            cluster,
+            verb,
+            group: "",
+            version: "",
+            resource: "",
+            subresource: "",
+            namespace: "",
+            name: "",
+            path: Some(path),
+            deep: false,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     Allow,

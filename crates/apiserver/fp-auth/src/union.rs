@@ -117,19 +117,7 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_keeps_reason_and_hint_apart() {
         let nobody = User::default();
-        let asked = Attributes {
-            user: &nobody,
-            cluster: None,
-            verb: "get",
-            group: "",
-            version: "",
-            resource: "",
-            subresource: "",
-            namespace: "",
-            name: "",
-            path: Some("/"),
-            deep: false,
-        };
+        let asked = Attributes::of_path(&nobody, None, "get", "/");
         let union = Union(vec![
             Arc::new(Refuses("", "")),
             Arc::new(Refuses("access denied", "ask an admin")),

@@ -271,19 +271,7 @@ impl Server {
             http::Method::OPTIONS => "options",
             _ => return Err(method_not_allowed()),
         };
-        let attributes = Attributes {
-            user,
-            cluster: place.scope.as_ref(),
-            verb,
-            group: "",
-            version: "",
-            resource: "",
-            subresource: "",
-            namespace: "",
-            name: "",
-            path: Some(&place.path),
-            deep: false,
-        };
+        let attributes = Attributes::of_path(user, place.scope.as_ref(), verb, &place.path);
         let verdict = self.surface.authorizer.authorize(&attributes).await;
         if verdict.allowed() { Ok(()) } else { Err(authorize::forbidden(&attributes, &verdict)) }
     }

@@ -73,9 +73,14 @@ impl LocalClient {
         }
     }
 
+    /// The resource of an object's place.
+    fn found(&self, at: At<'_>) -> Result<Arc<ResourceInfo>, Status> {
+        self.resolve(&ClusterScope::One(at.cluster.clone()), at.gvr)
+    }
+
     /// The newest state of one object, in the stored version.
     pub async fn get(&self, at: At<'_>) -> Result<Arc<Entry>, Status> {
-        let info = self.resolve(&ClusterScope::One(at.cluster.clone()), at.gvr)?;
+        let info = self.found(at)?;
         let key = fp_registry::key(at.cluster, at.namespace, at.name);
         let found = self.surface.backend.get(&info, &key, Freshness::Newest).await;
         found
@@ -85,10 +90,9 @@ impl LocalClient {
 
     /// The newest state of one object, in the version of its [`Gvr`].
     pub async fn get_object(&self, at: At<'_>) -> Result<Object, Status> {
-        let info = self.resolve(&ClusterScope::One(at.cluster.clone()), at.gvr)?;
+        let info = self.found(at)?;
         let entry = self.get(at).await?;
-        let version = info.version(&at.gvr.version).ok_or_else(Status::no_such_resource)?;
-        view::in_version(&info, version, &entry)
+        view::in_version(&info, served(&info, at.gvr)?, &entry)
     }
 
     /// Everything of a resource, at least as new as the call, in the stored version.
@@ -173,13 +177,9 @@ impl LocalClient {
     ) -> Result<Object, Status> {
         let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
         let at = At { cluster, gvr, namespace: &namespace, name: &name };
-        let scope = ClusterScope::One(cluster.clone());
-        let info = self.resolve(&scope, gvr)?;
-        let mut unheard = Vec::new();
-        let mut write = self.write(&scope, &info, at, sub, &mut unheard)?;
-        settle(&info, write.target.version, &mut object)?;
-        let done = update::run(&mut write, &mut Replace::new(object)).await?;
-        content(&write, done.stored)
+        let info = self.found(at)?;
+        settle(&info, served(&info, gvr)?, &mut object)?;
+        self.change(&info, at, sub, &mut Replace::new(object)).await
     }
 
     /// Applies `change` to the newest object, again when another write comes between.
@@ -189,29 +189,32 @@ impl LocalClient {
         sub: Sub,
         change: impl Fn(&mut Object) + Send + Sync,
     ) -> Result<Object, Status> {
-        let scope = ClusterScope::One(at.cluster.clone());
-        let info = self.resolve(&scope, at.gvr)?;
-        let mut unheard = Vec::new();
-        let mut write = self.write(&scope, &info, at, sub, &mut unheard)?;
-        let done = update::run(&mut write, &mut Modify(change)).await?;
-        content(&write, done.stored)
+        self.change(&self.found(at)?, at, sub, &mut Modify(change)).await
     }
 
     /// Applies a JSON merge patch to the newest object.
     pub async fn merge(&self, at: At<'_>, sub: Sub, patch: &Value) -> Result<Object, Status> {
         let body = serde_json::to_vec(patch).expect("a JSON value is JSON");
+        self.change(&self.found(at)?, at, sub, &mut Merge(body)).await
+    }
+
+    async fn change(
+        &self,
+        info: &Arc<ResourceInfo>,
+        at: At<'_>,
+        sub: Sub,
+        change: &mut dyn Change,
+    ) -> Result<Object, Status> {
         let scope = ClusterScope::One(at.cluster.clone());
-        let info = self.resolve(&scope, at.gvr)?;
         let mut unheard = Vec::new();
-        let mut write = self.write(&scope, &info, at, sub, &mut unheard)?;
-        let done = update::run(&mut write, &mut Merge(body)).await?;
+        let mut write = self.write(&scope, info, at, sub, &mut unheard)?;
+        let done = update::run(&mut write, change).await?;
         content(&write, done.stored)
     }
 
     /// Deletes the object, or marks it as being deleted.
     pub async fn delete(&self, at: At<'_>, preconditions: Preconditions) -> Result<Gone, Status> {
-        let scope = ClusterScope::One(at.cluster.clone());
-        let info = self.resolve(&scope, at.gvr)?;
+        let (scope, info) = (ClusterScope::One(at.cluster.clone()), self.found(at)?);
         let mut unheard = Vec::new();
         let mut write = self.write(&scope, &info, at, Sub::Main, &mut unheard)?;
         let options = DeleteOptions {
@@ -230,7 +233,7 @@ impl LocalClient {
         sub: Sub,
         warnings: &'a mut Vec<String>,
     ) -> Result<Write<'a>, Status> {
-        let version = info.version(&at.gvr.version).ok_or_else(Status::no_such_resource)?;
+        let version = served(info, at.gvr)?;
         let target = Target {
             surface: &self.surface,
             user: &self.user,
@@ -246,6 +249,10 @@ impl LocalClient {
         write.guards = &self.guards;
         Ok(write)
     }
+}
+
+fn served<'a>(info: &'a ResourceInfo, gvr: &Gvr) -> Result<&'a VersionInfo, Status> {
+    info.version(&gvr.version).ok_or_else(Status::no_such_resource)
 }
 
 /// Gives a caller's object its kind's form; kind and apiVersion may be left out.

@@ -170,15 +170,8 @@ impl Workspaces {
             return Ok(Content::Entered);
         }
         let access = Attributes {
-            verb: "access",
-            path: Some("/"),
-            group: "",
-            version: "",
-            resource: "",
-            subresource: "",
-            namespace: "",
-            name: "",
-            ..asked.clone()
+            deep: asked.deep,
+            ..Attributes::of_path(asked.user, asked.cluster, "access", "/")
         };
         match self.allowed(cluster, &access) {
             Some(_) => Ok(Content::Entered),
