@@ -7,7 +7,7 @@ CARGO ?= cargo
 GO ?= go
 ARGS ?= --bind-address=127.0.0.1
 
-.PHONY: run test check unit integration crash-test install need need-go tools build
+.PHONY: run test check unit integration crash-test install need need-deny need-go tools build
 
 ## run: build the server and start it (embedded store, files in .kcp); ARGS are start's flags
 run: build
@@ -19,12 +19,11 @@ build: need
 ## test: formatting, lints, the house's own checks, unit, conformance and integration tests
 test: check unit integration
 
-check: need
+check: need need-deny
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) xtask tidy
-	@if command -v cargo-deny >/dev/null; then cargo-deny check bans licenses sources; \
-	else echo "cargo-deny is not installed: dependency rules (deny.toml) not checked"; fi
+	$(TOOLS)/bin/cargo-deny --log-level error --locked check bans licenses sources
 
 unit: need
 	$(CARGO) test --workspace --locked --exclude it
@@ -56,6 +55,10 @@ need:
 	@command -v $(CARGO) >/dev/null || { echo "cargo (Rust 1.95 or newer) is missing: install it with rustup"; exit 1; }
 	@command -v cc >/dev/null || { echo "installing gcc with apt-get (the bundled SQLite and TLS library are C)"; \
 	  apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
+
+need-deny:
+	@test -x $(TOOLS)/bin/cargo-deny || { echo "building cargo-deny (checks deny.toml), once"; \
+	  $(CARGO) install --quiet --locked --root $(TOOLS) cargo-deny@0.20.2; }
 
 need-go:
 	@command -v $(GO) >/dev/null || { echo "go (1.26 or newer) is missing: the tests build kubectl with it"; exit 1; }
