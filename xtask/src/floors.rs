@@ -16,6 +16,7 @@ const SAME_FLOOR: &[(&str, &[&str])] = &[
     ("fp-schema", &["fp-object"]),
     ("fp-builtin", &["fp-object", "fp-schema"]),
     ("fp-store-sql", &["fp-store"]),
+    ("fp-etcd", &["fp-store"]),
     ("fp-keyspace", &["fp-store"]),
     ("fp-registry", &["fp-informer"]),
     ("fp-auth", &["fp-informer"]),

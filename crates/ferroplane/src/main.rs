@@ -1,4 +1,4 @@
-//! The one binary: `ferroplane start`, and the kubectl plugins by the name it is called.
+//! The one binary: `ferroplane start`, `ferroplane store`, and the kubectl plugins by the name it is called.
 
 mod address;
 mod admin;
@@ -13,6 +13,7 @@ mod options;
 mod progress;
 mod root_dir;
 mod start;
+mod store;
 mod surface;
 mod version;
 
@@ -43,13 +44,21 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Some(("start", given)) => {
-            // The allocator asks for huge pages, and would hold 30 MB of them for 15 MB of data.
-            // Where the kernel has no such switch they are kept.
-            let _ = rustix::thread::disable_transparent_huge_pages(true);
+            keep_pages_small();
             start(given)
+        }
+        Some(("store", given)) => {
+            keep_pages_small();
+            store(given)
         }
         _ => ExitCode::FAILURE,
     }
+}
+
+/// The allocator asks for huge pages, and would hold 30 MB of them for 15 MB of data. Where the
+/// kernel has no such switch they are kept.
+fn keep_pages_small() {
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 /// Called `kcp` it is the same program.
@@ -61,6 +70,7 @@ fn command(called: &str) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(flags::command())
+        .subcommand(store::command())
 }
 
 /// Whatever goes wrong is told in one line, and the exit code is 1.
@@ -88,6 +98,22 @@ fn start(given: &ArgMatches) -> ExitCode {
             logging::discard();
             fail(&error)
         }
+    }
+}
+
+/// The same for the store.
+fn store(given: &ArgMatches) -> ExitCode {
+    let variable = |name: &str| std::env::var(name).ok();
+    let given = store::Given { matches: given, variable: &variable };
+    let (options, warnings) = match store::Options::from_flags(&given) {
+        Ok(parsed) => parsed,
+        Err(error) => return fail(&error.into()),
+    };
+    let verbosity = if options.debug { DETAILS } else { 2 };
+    logging::init(&logging::Config { json: options.json_logs, verbosity, quiet: false });
+    match store::run(&options, &warnings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
     }
 }
 

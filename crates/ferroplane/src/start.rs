@@ -38,7 +38,7 @@ use crate::root_dir::{self, RootDir};
 use crate::{bootstrap, issuer, keys, logging, surface, version};
 
 /// How long requests in flight are waited for when the server ends.
-const DRAIN: Duration = Duration::from_secs(10);
+pub const DRAIN: Duration = Duration::from_secs(10);
 /// A start that takes longer than this no longer holds its log back.
 const HOLD_MAX: Duration = Duration::from_secs(10);
 const N_STEPS: usize = 6;
@@ -199,7 +199,7 @@ impl Running {
 }
 
 /// One message per SIGTERM or SIGINT; the second one ends the process at once.
-fn stop_signals() -> Result<tokio::sync::mpsc::Receiver<()>> {
+pub fn stop_signals() -> Result<tokio::sync::mpsc::Receiver<()>> {
     let mut term = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("listen for SIGINT")?;
     let (send, receive) = tokio::sync::mpsc::channel(1);

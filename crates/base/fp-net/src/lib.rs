@@ -1,10 +1,11 @@
-//! Sockets: a TLS listener that speaks HTTP/1.1 and HTTP/2, swaps its certificates while it runs,
+//! Sockets: a listener, with TLS or without, that speaks HTTP/1.1 and HTTP/2, swaps its certificates while it runs,
 //! and drains without breaking a request.
 //!
 //! Invariants: every connection, handshake and header has a limit named in [`limits`]; a client
 //! certificate that does not verify is reported to the handler, it does not end the connection.
 //! Deliberately absent: Kubernetes, who a certificate stands for.
 
+mod clear;
 mod framing;
 pub mod limits;
 pub mod listener;
@@ -12,7 +13,7 @@ pub mod serve;
 pub mod tls;
 
 pub use listener::{BindOptions, Listener};
-pub use serve::{Drained, Serving, serve};
+pub use serve::{Drained, Serving, serve, serve_clear};
 pub use tls::{ClientCert, Peer, PemPair, Tls, TlsOptions};
 
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,12 @@ pub enum Error {
     #[error("listen on {addr}")]
     Bind {
         addr: std::net::SocketAddr,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("listen on the Unix socket {path}")]
+    BindUnix {
+        path: std::path::PathBuf,
         #[source]
         source: std::io::Error,
     },

@@ -14,16 +14,17 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::clear::{self, Rewound};
 use crate::framing::Gated;
 use crate::limits;
-use crate::listener::Listener;
-use crate::tls::{Peer, Tls};
+use crate::listener::{Io, Listener};
+use crate::tls::{ClientCert, Peer, Tls};
 
 /// A server that runs. Dropping it ends every connection at once; [`Serving::drain`] is gentle.
 pub struct Serving {
@@ -41,6 +42,32 @@ pub struct Drained {
 /// Serves `handler` on every connection of `listener` from now on. `streams_max` limits the
 /// HTTP/2 streams of one connection; 0 takes [`limits::STREAMS_MAX`].
 pub fn serve<H, F, B>(listener: Listener, tls: Arc<Tls>, streams_max: u32, handler: H) -> Serving
+where
+    H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    start(listener, Some(tls), streams_max, handler)
+}
+
+/// The same without TLS; HTTP/2 is known by its preface.
+pub fn serve_clear<H, F, B>(listener: Listener, streams_max: u32, handler: H) -> Serving
+where
+    H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    start(listener, None, streams_max, handler)
+}
+
+fn start<H, F, B>(
+    listener: Listener,
+    tls: Option<Arc<Tls>>,
+    streams_max: u32,
+    handler: H,
+) -> Serving
 where
     H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
@@ -70,7 +97,7 @@ impl Serving {
 
 async fn accept_loop<H, F, B>(
     listener: Listener,
-    tls: Arc<Tls>,
+    tls: Option<Arc<Tls>>,
     streams_max: u32,
     handler: H,
     mut stopped: watch::Receiver<bool>,
@@ -93,10 +120,21 @@ where
                 Ok((stream, addr)) => {
                     let (tls, handler, stopped) = (tls.clone(), handler.clone(), stopped.clone());
                     connections.spawn(async move {
-                        let Some((stream, peer)) = handshake(stream, addr, &tls).await else {
-                            return;
-                        };
-                        connection(stream, peer, streams_max, handler, stopped).await;
+                        match tls {
+                            Some(tls) => {
+                                let Some((stream, peer)) = handshake(stream, addr, &tls).await
+                                else {
+                                    return;
+                                };
+                                let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                                connection(stream, h2, peer, streams_max, handler, stopped).await;
+                            }
+                            None => {
+                                let Some((h2, stream)) = sniffed(stream, addr).await else { return };
+                                let peer = Arc::new(Peer::new(addr, ClientCert::None));
+                                connection(stream, h2, peer, streams_max, handler, stopped).await;
+                            }
+                        }
                     });
                 }
                 Err(error) => {
@@ -108,11 +146,26 @@ where
     }
 }
 
+/// What takes the place of the handshake without TLS.
+async fn sniffed(
+    stream: Box<dyn Io>,
+    addr: std::net::SocketAddr,
+) -> Option<(bool, Rewound<Box<dyn Io>>)> {
+    match tokio::time::timeout(limits::HEADER_TIMEOUT, clear::sniff(stream)).await {
+        Ok(Ok(sniffed)) => Some(sniffed),
+        Ok(Err(error)) => {
+            tracing::debug!(%addr, %error, "first bytes");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
 async fn handshake(
-    stream: TcpStream,
+    stream: Box<dyn Io>,
     addr: std::net::SocketAddr,
     tls: &Tls,
-) -> Option<(TlsStream<TcpStream>, Arc<Peer>)> {
+) -> Option<(TlsStream<Box<dyn Io>>, Arc<Peer>)> {
     let config = tls.current();
     let accept = TlsAcceptor::from(config.server.clone()).accept(stream);
     match tokio::time::timeout(limits::HANDSHAKE_TIMEOUT, accept).await {
@@ -131,19 +184,20 @@ async fn handshake(
     }
 }
 
-async fn connection<H, F, B>(
-    stream: TlsStream<TcpStream>,
+async fn connection<S, H, F, B>(
+    stream: S,
+    h2: bool,
     peer: Arc<Peer>,
     streams_max: u32,
     handler: H,
     mut stopped: watch::Receiver<bool>,
 ) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let addr = peer.addr;
     let service = service_fn(move |request| {
         let answer = handler(request, peer.clone());

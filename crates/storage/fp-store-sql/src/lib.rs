@@ -127,6 +127,15 @@ impl Store for SqliteStore {
         self.shared.readers.read(move |conn| rows::count(conn, &range, at)).await
     }
 
+    async fn count_range(&self, from: &str, end: Option<&str>, at: Revision) -> Result<u64, Error> {
+        let range = rows::Range::between(from, end);
+        self.shared.readers.read(move |conn| rows::count(conn, &range, at)).await
+    }
+
+    async fn size_bytes(&self) -> Result<Option<u64>, Error> {
+        self.shared.readers.read(rows::size_bytes).await.map(Some)
+    }
+
     async fn commit(&self, txn: Txn) -> Result<Outcome, Error> {
         txn.check()?;
         rows::check_names(&txn)?;

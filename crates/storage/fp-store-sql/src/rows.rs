@@ -35,21 +35,30 @@ const BY_ID: &str =
 const COUNT: &str = "SELECT COUNT(*) FROM (SELECT deleted, MAX(id) FROM kine \
      INDEXED BY kine_list_query_index \
      WHERE name >= ?1 AND name < ?2 AND id <= ?3 AND name != ?4 GROUP BY name) WHERE deleted = 0";
-const LOG: &str = "SELECT id, name, created, deleted, create_revision, lease, value, old_value \
-     FROM kine WHERE id > ?1 ORDER BY id";
+/// Whether a key of a range was written after a revision: a walk over the rows since.
+pub(crate) const WRITTEN_SINCE: &str =
+    "SELECT 1 FROM kine WHERE id > ?1 AND +name >= ?2 AND +name < ?3 LIMIT 1";
+const LOG: &str = "SELECT id, name, created, deleted, create_revision, lease, value, old_value, \
+     prev_revision FROM kine WHERE id > ?1 ORDER BY id";
 const SPAN_OVER: &str = "SELECT last FROM fp_span WHERE first <= ?1 ORDER BY first DESC LIMIT 1";
 pub(crate) const HEAD: &str = "SELECT seq FROM sqlite_sequence WHERE name = 'kine'";
-const COMPACTED: &str = "SELECT MAX(prev_revision) FROM kine WHERE name = ?1";
+pub(crate) const COMPACTED: &str = "SELECT MAX(prev_revision) FROM kine WHERE name = ?1";
 
 /// The names from `from` on that come before `end`.
 #[derive(Clone)]
 pub(crate) struct Range {
-    from: String,
+    pub(crate) from: String,
     /// Text, or a blob, which sorts after every text.
-    end: Value,
+    pub(crate) end: Value,
 }
 
 impl Range {
+    /// The keys from `from` on that come before `end`.
+    pub(crate) fn between(from: &str, end: Option<&str>) -> Self {
+        let end = end.map_or(Value::Blob(Vec::new()), |end| Value::Text(end.to_owned()));
+        Self { from: from.to_owned(), end }
+    }
+
     /// The keys that begin with `prefix` and come after `start_after`.
     pub(crate) fn new(prefix: &str, start_after: Option<&str>) -> Self {
         let end = prefix_end(prefix).map_or(Value::Blob(Vec::new()), Value::Text);
@@ -202,6 +211,13 @@ pub(crate) fn count(conn: &Connection, range: &Range, at: Revision) -> Result<u6
     Ok(n.unsigned_abs())
 }
 
+/// Bytes of the file's pages.
+pub(crate) fn size_bytes(conn: &Connection) -> Result<u64, Error> {
+    let number = |pragma: &str| conn.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let bytes = number("page_count").map_err(unread)? * number("page_size").map_err(unread)?;
+    Ok(bytes.unsigned_abs())
+}
+
 /// A page of the log after `cursor`: the events of keys that begin with `prefix`, and how far it
 /// went. It ends with a whole transaction.
 pub(crate) fn log_page(conn: &Connection, prefix: &str, cursor: Revision) -> Result<Batch, Error> {
@@ -272,6 +288,8 @@ fn read_event(row: &rusqlite::Row<'_>, name: &str) -> rusqlite::Result<Event> {
         let previous = blob(row, 7)?.unwrap_or_default();
         (EventKind::Updated, value.unwrap_or_default(), Some(previous))
     };
+    let previous_id: Option<i64> = if created { None } else { row.get(8)? };
+    let previous_revision = Revision(previous_id.unwrap_or(0));
     let row = Row {
         key: Arc::from(name),
         value,
@@ -279,7 +297,7 @@ fn read_event(row: &rusqlite::Row<'_>, name: &str) -> rusqlite::Result<Event> {
         created: Revision(if created { id } else { row.get(4)? }),
         lease_ttl_secs: lease_secs(row.get(5)?),
     };
-    Ok(Event { kind, row, previous })
+    Ok(Event { kind, row, previous, previous_revision })
 }
 
 /// The newest row of a name, live or not.

@@ -20,6 +20,7 @@ use crate::expiry::{self, Expiry};
 use crate::open::{OpenError, Writing};
 use crate::queue::{Gather, Queue, Write};
 use crate::rows::{self, Newest};
+use crate::schema::COMPACT_KEY;
 use crate::{Config, Shared};
 
 /// A checkpoint is due when the WAL has so many pages (16 MiB) ...
@@ -365,6 +366,8 @@ struct Statements<'c> {
     commit: Statement<'c>,
     head: Statement<'c>,
     newest_id: Statement<'c>,
+    written_since: Statement<'c>,
+    compacted: Statement<'c>,
     newest: Statement<'c>,
     insert: Statement<'c>,
     name_of: Statement<'c>,
@@ -380,6 +383,8 @@ impl<'c> Statements<'c> {
             commit: conn.prepare("COMMIT")?,
             head: conn.prepare(rows::HEAD)?,
             newest_id: conn.prepare(rows::NEWEST_ID)?,
+            written_since: conn.prepare(rows::WRITTEN_SINCE)?,
+            compacted: conn.prepare(rows::COMPACTED)?,
             newest: conn.prepare(rows::NEWEST)?,
             insert: conn.prepare(
                 "INSERT INTO kine (id, name, created, deleted, create_revision, prev_revision, \
@@ -408,7 +413,7 @@ impl<'c> Statements<'c> {
         for compare in &txn.compares {
             if !self.holds(compare)? {
                 let rows = txn.compares.iter().map(|compare| {
-                    let key = compare.key();
+                    let Some(key) = compare.key() else { return Ok(None) };
                     Ok(self.newest(key)?.and_then(|newest| newest.into_row(key)))
                 });
                 return Ok(Outcome::Failed(rows.collect::<rusqlite::Result<_>>()?));
@@ -429,13 +434,24 @@ impl<'c> Statements<'c> {
     }
 
     fn holds(&mut self, compare: &Compare) -> rusqlite::Result<bool> {
+        match compare {
+            Compare::Absent(key) => Ok(self.live_at(key)?.is_none()),
+            Compare::At(key, at) => Ok(self.live_at(key)? == Some(*at)),
+            Compare::Unchanged { from, end, since } => {
+                let compacted: Option<i64> =
+                    self.compacted.query_row([COMPACT_KEY], |row| row.get(0))?;
+                let range = rows::Range::between(from, end.as_deref());
+                let written = self.written_since.exists(params![since.0, range.from, range.end])?;
+                Ok(!written && since.0 >= compacted.unwrap_or(0))
+            }
+        }
+    }
+
+    /// The revision of the key's last write, if the key is live.
+    fn live_at(&mut self, key: &Key) -> rusqlite::Result<Option<Revision>> {
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)? == 0));
-        let newest = self.newest_id.query_row([&**compare.key()], read).optional()?;
-        let live = newest.filter(|(_, live)| *live).map(|(id, _)| Revision(id));
-        Ok(match compare {
-            Compare::Absent(_) => live.is_none(),
-            Compare::At(_, at) => live == Some(*at),
-        })
+        let newest = self.newest_id.query_row([&**key], read).optional()?;
+        Ok(newest.filter(|(_, live)| *live).map(|(id, _)| Revision(id)))
     }
 
     fn newest(&mut self, key: &Key) -> rusqlite::Result<Option<Newest>> {
@@ -463,12 +479,20 @@ impl<'c> Statements<'c> {
                 let kind = if live.is_some() { EventKind::Updated } else { EventKind::Created };
                 let (value, lease_ttl_secs) = (value.clone(), *lease_ttl_secs);
                 let row = Row { key: key.clone(), value, revision, created, lease_ttl_secs };
-                Event { kind, row, previous: live.map(|live| live.value) }
+                let previous_revision =
+                    live.as_ref().map_or(Revision::ZERO, |_| Revision(previous_id));
+                Event { kind, row, previous: live.map(|live| live.value), previous_revision }
             }
             (Op::Delete { .. }, Some(live)) => {
                 let (value, created) = (live.value.clone(), live.created);
                 let row = Row { key: key.clone(), value, revision, created, lease_ttl_secs: 0 };
-                Event { kind: EventKind::Deleted, row, previous: Some(live.value) }
+                let previous_revision = Revision(previous_id);
+                Event {
+                    kind: EventKind::Deleted,
+                    row,
+                    previous: Some(live.value),
+                    previous_revision,
+                }
             }
             (Op::Delete { .. }, None) => return Ok(None),
         };
@@ -485,7 +509,7 @@ impl<'c> Statements<'c> {
     /// The columns as kine writes them: a create has `create_revision` 0 and is known by `created`;
     /// a delete has no value of its own.
     fn insert_row(&mut self, event: &Event, previous_id: i64) -> rusqlite::Result<()> {
-        let Event { kind, row, previous } = event;
+        let Event { kind, row, previous, .. } = event;
         let (created, deleted) = (*kind == EventKind::Created, *kind == EventKind::Deleted);
         self.insert.execute(params![
             row.revision.0,

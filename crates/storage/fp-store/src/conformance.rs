@@ -27,6 +27,8 @@ pub async fn run_all(make: impl AsyncFn() -> Arc<dyn Store>) {
     prefixes_and_counts(make().await).await;
     compares(make().await).await;
     guards(make().await).await;
+    unchanged_ranges(make().await).await;
+    counts_of_ranges(make().await).await;
     transactions(make().await).await;
     rivals(make().await).await;
     watch_of_one_key(make().await).await;
@@ -171,7 +173,11 @@ pub async fn compares(store: Arc<dyn Store>) {
             }
             Outcome::Failed(rows) => {
                 assert!(!holds, "{compare:?}");
-                let shown = if &**compare.key() == "/there" { there.clone() } else { None };
+                let shown = if compare.key().is_some_and(|key| &**key == "/there") {
+                    there.clone()
+                } else {
+                    None
+                };
                 assert_eq!(rows, [there, shown], "{compare:?}");
                 assert_eq!(head(&store).await, before);
             }
@@ -224,6 +230,66 @@ pub async fn transactions(store: Arc<dyn Store>) {
     assert!(matches!(nothing, Outcome::Committed(revisions) if revisions.is_empty()));
 }
 
+/// A range that was read is a condition: no write into it since, not even of a key that was absent.
+pub async fn unchanged_ranges(store: Arc<dyn Store>) {
+    put(&store, "/r/a", "1").await;
+    let deleted = put(&store, "/r/b", "1").await;
+    put(&store, "/s", "1").await;
+    let since = delete(&store, "/r/b").await.expect("it is there");
+    let holds = async |from: &str, end: Option<&str>, since| {
+        let (from, end) = (from.into(), end.map(Into::into));
+        let compares = vec![Compare::Unchanged { from, end, since }];
+        match store.commit(Txn { compares, ops: vec![] }).await.expect("commit") {
+            Outcome::Committed(none) => none.is_empty(),
+            Outcome::Failed(rows) => {
+                assert_eq!(rows, [None]);
+                false
+            }
+        }
+    };
+    assert!(holds("/r/", Some("/r0"), since).await);
+    assert!(!holds("/r/", Some("/r0"), deleted).await, "a delete is a write");
+    assert!(holds("/r/c", Some("/r0"), deleted).await);
+    assert!(holds("", Some("/r/b"), deleted).await, "the end is not in it");
+    assert!(!holds("", None, deleted).await);
+    let new = put(&store, "/r/new\u{e9}", "1").await;
+    assert!(!holds("/r/", Some("/r0"), since).await, "a key that was not there");
+    assert!(holds("/r/", Some("/r/new"), since).await);
+    assert!(holds("/r/new\0", Some("/r/new\u{e9}"), since).await);
+    assert!(holds("", None, new).await);
+    // A transaction that does not hold writes nothing.
+    let compares = vec![Compare::Unchanged { from: "".into(), end: None, since }];
+    let txn = Txn { compares, ops: vec![set("/r/a", "2")] };
+    assert!(matches!(store.commit(txn).await.expect("commit"), Outcome::Failed(_)));
+    assert_eq!(head(&store).await, new);
+    store.compact(new).await.expect("compact");
+    assert!(!holds("/never/", Some("/never0"), since).await, "what is compacted is not known");
+}
+
+/// Counts between any two strings.
+pub async fn counts_of_ranges(store: Arc<dyn Store>) {
+    for key in ["/c/a", "/c/b", "/c/b/x", "/c/c", "/d"] {
+        put(&store, key, "1").await;
+    }
+    let then = head(&store).await;
+    delete(&store, "/c/b").await;
+    let count = async |from: &str, end: Option<&str>, at| {
+        store.count_range(from, end, at).await.expect("count")
+    };
+    assert_eq!(count("", None, Revision::ZERO).await, 4);
+    assert_eq!(count("", None, then).await, 5);
+    assert_eq!(count("/c/", Some("/c0"), Revision::ZERO).await, 3);
+    assert_eq!(count("/c/a", Some("/c/c"), then).await, 3);
+    assert_eq!(count("/c/a\0", Some("/c/c"), then).await, 2);
+    assert_eq!(count("/c/a\0", Some("/c/c"), Revision::ZERO).await, 1);
+    assert_eq!(count("/c/a", Some("/c/a\0"), Revision::ZERO).await, 1);
+    assert_eq!(count("/d", None, Revision::ZERO).await, 1);
+    assert_eq!(count("/d\0", None, Revision::ZERO).await, 0);
+    assert_eq!(count("/c/x", Some("/c/a"), Revision::ZERO).await, 0);
+    let future = store.count_range("", None, Revision(then.0 + 9)).await.unwrap_err();
+    assert!(matches!(future, Error::Future { .. }));
+}
+
 /// Of rivals for one key at one revision exactly one wins: no increment is lost.
 pub async fn rivals(store: Arc<dyn Store>) {
     const RIVALS: usize = 8;
@@ -258,15 +324,16 @@ pub async fn watch_of_one_key(store: Arc<dyn Store>) {
     put(&store, "/other", "x").await;
     let three = delete(&store, "/a").await.expect("it is there");
     let four = put(&store, "/a", "3").await;
-    let event = |kind, row, previous: Option<&str>| Event {
+    let event = |kind, row, previous: Option<(&str, Revision)>| Event {
         kind,
         row,
-        previous: previous.map(|value| Bytes::copy_from_slice(value.as_bytes())),
+        previous: previous.map(|(value, _)| Bytes::copy_from_slice(value.as_bytes())),
+        previous_revision: previous.map_or(Revision::ZERO, |(_, at)| at),
     };
     let wanted = [
         event(EventKind::Created, row("/a", "1", one, one), None),
-        event(EventKind::Updated, row("/a", "2", two, one), Some("1")),
-        event(EventKind::Deleted, row("/a", "2", three, one), Some("2")),
+        event(EventKind::Updated, row("/a", "2", two, one), Some(("1", one))),
+        event(EventKind::Deleted, row("/a", "2", three, one), Some(("2", two))),
         event(EventKind::Created, row("/a", "3", four, four), None),
     ];
     assert_eq!(events_up_to(&mut live, four).await, wanted);
@@ -348,7 +415,7 @@ pub async fn watch_under_writers(store: Arc<dyn Store>) {
         let (mut last, mut n_ends) = (Revision(from.0 - 1), 0);
         while n_ends < WRITERS {
             let batch = next(&mut watcher).await;
-            for Event { kind, row, previous } in batch.events {
+            for Event { kind, row, previous, .. } in batch.events {
                 assert!(row.revision > last, "{} after {last}", row.revision);
                 last = row.revision;
                 n_ends += usize::from(row.key.starts_with("/s/end"));

@@ -1,7 +1,10 @@
 //! What a key, a prefix and a transaction may be: the checks every backend makes first.
 
+use fp_base::Revision;
+
 use crate::{
-    Compare, Error, KEY_BYTES_MAX, Key, Op, TXN_BYTES_MAX, TXN_OPS_MAX, Txn, VALUE_BYTES_MAX,
+    Compare, Error, KEY_BYTES_MAX, Key, ListQuery, Op, Store, TXN_BYTES_MAX, TXN_OPS_MAX, Txn,
+    VALUE_BYTES_MAX,
 };
 
 /// A key is not empty, holds no NUL and has at most [`KEY_BYTES_MAX`] bytes.
@@ -46,9 +49,11 @@ impl Op {
 }
 
 impl Compare {
-    pub fn key(&self) -> &Key {
+    /// The one key that is compared; `None` for a range.
+    pub fn key(&self) -> Option<&Key> {
         match self {
-            Self::Absent(key) | Self::At(key, _) => key,
+            Self::Absent(key) | Self::At(key, _) => Some(key),
+            Self::Unchanged { .. } => None,
         }
     }
 }
@@ -56,7 +61,8 @@ impl Compare {
 impl Txn {
     /// Every key and value is within its limits, and so is the whole.
     pub fn check(&self) -> Result<(), Error> {
-        for key in self.compares.iter().map(Compare::key).chain(self.ops.iter().map(Op::key)) {
+        for key in self.compares.iter().filter_map(Compare::key).chain(self.ops.iter().map(Op::key))
+        {
             check_key(key)?;
         }
         for op in &self.ops {
@@ -80,6 +86,37 @@ impl Txn {
     /// Bytes of all keys and values that are written.
     pub fn size_bytes(&self) -> usize {
         self.ops.iter().map(Op::size_bytes).sum()
+    }
+}
+
+/// [`Store::count_range`] by reading pages.
+pub(crate) async fn count_by_list<S: Store + ?Sized>(
+    store: &S,
+    from: &str,
+    end: Option<&str>,
+    mut at: Revision,
+) -> Result<u64, Error> {
+    const PAGE_ROWS: usize = 1_000;
+    // The last key below `from` that a page may start after is not known: `from` is looked at alone.
+    let mut n = 0;
+    let mut after = from.strip_suffix('\0').unwrap_or(from).to_owned();
+    if at == Revision::ZERO {
+        at = store.head().await?;
+    }
+    if after == from && check_key(from).is_ok() && end.is_none_or(|end| from < end) {
+        n += u64::from(store.get(from, at).await?.is_some());
+    }
+    loop {
+        let start_after = (!after.is_empty()).then_some(&*after);
+        let query = ListQuery { prefix: "", start_after, limit: PAGE_ROWS, at };
+        let page = store.list(query).await?;
+        let within = page.rows.iter().take_while(|row| end.is_none_or(|end| &*row.key < end));
+        let n_within = within.count();
+        n += n_within as u64;
+        match page.rows.last() {
+            Some(last) if page.more && n_within == page.rows.len() => after = last.key.to_string(),
+            _ => return Ok(n),
+        }
     }
 }
 

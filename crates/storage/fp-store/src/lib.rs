@@ -42,6 +42,8 @@ pub struct Event {
     pub row: Row,
     /// The value before; `None` for a create. For a delete it equals `row.value`.
     pub previous: Option<Bytes>,
+    /// The revision of the write before; zero for a create.
+    pub previous_revision: Revision,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,13 @@ pub enum Compare {
     Absent(Key),
     /// The key exists and its last write has this revision.
     At(Key, Revision),
+    /// No key from `from` on and before `end` (`None`: to the last) was written after `since`; does
+    /// not hold either when `since` is compacted. So a transaction that read a range is serializable.
+    Unchanged {
+        from: Box<str>,
+        end: Option<Box<str>>,
+        since: Revision,
+    },
 }
 
 /// A write of a transaction. Every write takes one revision.
@@ -79,7 +88,8 @@ pub struct Txn {
 pub enum Outcome {
     /// One revision per write that changed something, in order.
     Committed(Vec<Revision>),
-    /// Nothing was written; for every compare the key's row as it was in that moment.
+    /// Nothing was written; for every compare the key's row as it was in that moment
+    /// (`None` for a range).
     Failed(Vec<Option<Row>>),
 }
 
@@ -156,6 +166,15 @@ pub trait Store: Send + Sync + 'static {
     async fn list(&self, query: ListQuery<'_>) -> Result<Page, Error>;
     /// How many live keys begin with `prefix`, at `at` (zero: now).
     async fn count(&self, prefix: &str, at: Revision) -> Result<u64, Error>;
+    /// How many live keys are from `from` on and before `end` (`None`: to the last), at `at` (zero:
+    /// now). Bounds may be any strings. This one reads them all; a backend may know better.
+    async fn count_range(&self, from: &str, end: Option<&str>, at: Revision) -> Result<u64, Error> {
+        keys::count_by_list(self, from, end, at).await
+    }
+    /// Bytes that the store takes on its disk, where that is known.
+    async fn size_bytes(&self) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
     async fn commit(&self, txn: Txn) -> Result<Outcome, Error>;
     /// Events of keys that begin with `prefix`, from revision `from` on, inclusive.
     /// `Error::Compacted` when `from` is at or below the compact revision, now or, from the

@@ -103,9 +103,17 @@ impl State {
         let holds = |compare: &Compare| match compare {
             Compare::Absent(key) => self.row(key, newest).is_none(),
             Compare::At(key, at) => self.row(key, newest).is_some_and(|row| row.revision == *at),
+            Compare::Unchanged { from, end, since } => {
+                let start = self.log.partition_point(|event| event.row.revision <= *since);
+                let within = |event: &Event| {
+                    *event.row.key >= **from
+                        && end.as_ref().is_none_or(|end| *event.row.key < **end)
+                };
+                *since >= self.compacted && !self.log[start..].iter().any(within)
+            }
         };
         if !txn.compares.iter().all(holds) {
-            let rows = txn.compares.iter().map(|c| self.row(c.key(), newest).cloned());
+            let rows = txn.compares.iter().map(|c| self.row(c.key()?, newest).cloned());
             return Outcome::Failed(rows.collect());
         }
         Outcome::Committed(txn.ops.iter().filter_map(|op| self.write(op, now)).collect())
@@ -125,13 +133,14 @@ impl State {
                     self.expiries.insert((at, key.clone(), revision));
                 }
                 let kind = if before.is_some() { EventKind::Updated } else { EventKind::Created };
-                Event { kind, row, previous: before.map(|row| row.value) }
+                let previous_revision = before.as_ref().map_or(Revision::ZERO, |row| row.revision);
+                Event { kind, row, previous: before.map(|row| row.value), previous_revision }
             }
             Op::Delete { .. } => {
                 let before = before?;
-                let previous = Some(before.value.clone());
+                let (previous, previous_revision) = (Some(before.value.clone()), before.revision);
                 let row = Row { revision, lease_ttl_secs: 0, ..before };
-                Event { kind: EventKind::Deleted, row, previous }
+                Event { kind: EventKind::Deleted, row, previous, previous_revision }
             }
         };
         let row = (event.kind != EventKind::Deleted).then(|| event.row.clone());
