@@ -5,9 +5,10 @@ TOOLS := $(HOME)/.cache/ferroplane/tools
 PREFIX ?= /usr/local
 CARGO ?= cargo
 GO ?= go
+APISERVER := v0.36.0
 ARGS ?= --bind-address=127.0.0.1
 
-.PHONY: run test check unit integration crash-test install need need-deny need-go tools build
+.PHONY: run test check unit integration crash-test etcd3-suite install need need-deny need-go tools build
 
 ## run: build the server and start it (embedded store, files in .kcp); ARGS are start's flags
 run: build
@@ -38,6 +39,17 @@ crash-test: need tools build
 	FERROPLANE=$(CARGO_TARGET_DIR)/release/ferroplane TOOLS=$(TOOLS) CRASH_SECS=600 \
 	  $(CARGO) test --locked --package it crash -- --nocapture
 
+## etcd3-suite: the storage tests of k8s.io/apiserver against `ferroplane store`, in a copy of that module
+etcd3-suite: need need-go build
+	rm -rf $(TOOLS)/apiserver && mkdir -p $(TOOLS)
+	cd $(TOOLS) && $(GO) mod download k8s.io/apiserver@$(APISERVER) && \
+	  cp -r $$($(GO) env GOMODCACHE)/k8s.io/apiserver@$(APISERVER) apiserver && chmod -R u+w apiserver
+	cp tests/tools/etcd3suite/test_server.go.txt $(TOOLS)/apiserver/pkg/storage/etcd3/testserver/test_server.go
+	cd $(TOOLS)/apiserver && FERROPLANE=$(CARGO_TARGET_DIR)/release/ferroplane $(GO) test -count=1 -v \
+	  ./pkg/storage/etcd3 > $(TOOLS)/etcd3-suite.log; \
+	  echo "passed: $$(grep -c '^--- PASS' $(TOOLS)/etcd3-suite.log), failed:"; \
+	  ! grep '^--- FAIL' $(TOOLS)/etcd3-suite.log
+
 ## install: the binary and the kubectl plugins, under PREFIX/bin
 install: build
 	install -d $(PREFIX)/bin
@@ -50,6 +62,7 @@ tools: need-go
 	mkdir -p $(TOOLS)
 	cd tests/tools/kubectl && $(GO) build -o $(TOOLS)/kubectl .
 	cd tests/tools/clientgo && $(GO) build -o $(TOOLS)/clientgo .
+	cd tests/tools/etcdctl && $(GO) build -o $(TOOLS)/etcdctl .
 
 need:
 	@command -v $(CARGO) >/dev/null || { echo "cargo (Rust 1.95 or newer) is missing: install it with rustup"; exit 1; }

@@ -12,6 +12,7 @@ mod it {
     mod paths;
     mod real;
     mod refused_starts;
+    mod store;
     mod transcript;
     mod watch;
     mod workspaces;

@@ -7,6 +7,7 @@ use hyper::client::conn;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsConnector;
 
@@ -240,6 +241,56 @@ async fn drain_waits_for_what_is_in_flight() {
         assert_eq!(drain.await.unwrap(), Drained { n_cut: 0 });
         assert!(TcpStream::connect(addr).await.is_err(), "nothing listens after a drain");
     }
+}
+
+/// The version of HTTP that the server saw, over a connection without TLS.
+async fn clear_version<S>(stream: S, h2: bool) -> String
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let request = Request::builder().uri("http://localhost/").header("host", "localhost");
+    let request = request.body(Empty::<Bytes>::new()).unwrap();
+    let io = TokioIo::new(stream);
+    let response = if h2 {
+        let (mut sender, connection) =
+            conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        tokio::spawn(connection);
+        sender.send_request(request).await
+    } else {
+        let (mut sender, connection) = conn::http1::handshake(io).await.unwrap();
+        tokio::spawn(connection);
+        sender.send_request(request).await
+    };
+    let body = response.unwrap().into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn without_tls_both_versions_are_served() {
+    let handler = |request: Request<Incoming>, _| async move {
+        Response::new(Full::new(Bytes::from(format!("{:?}", request.version()))))
+    };
+    let listener = listen();
+    let addr = listener.addr();
+    let serving = serve_clear(listener, 0, handler);
+    for (h2, version) in [(false, "HTTP/1.1"), (true, "HTTP/2.0")] {
+        let stream = TcpStream::connect(addr).await.unwrap();
+        assert_eq!(clear_version(stream, h2).await, version);
+    }
+    serving.drain(Duration::from_secs(10)).await;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    // One that was left behind is taken over, and an ordinary file is not.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let serving = serve_clear(Listener::bind_unix(&path).unwrap(), 0, handler);
+    let stream = tokio::net::UnixStream::connect(&path).await.unwrap();
+    assert_eq!(clear_version(stream, true).await, "HTTP/2.0");
+    serving.drain(Duration::from_secs(10)).await;
+    assert!(!path.exists(), "the socket goes with its server");
+    std::fs::write(&path, "kept").unwrap();
+    assert!(matches!(Listener::bind_unix(&path), Err(Error::BindUnix { .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), b"kept");
 }
 
 #[tokio::test]

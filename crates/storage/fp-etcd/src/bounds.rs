@@ -145,7 +145,21 @@ mod tests {
             let empty = if bounds.is_empty() { " empty" } else { "" };
             out.push_str(&format!("{bounds:?} {:?}{empty}\n", bounds.prefix()));
         }
-        expect![[""]].assert_eq(&out);
+        expect![[r#"
+            Key(Some("/a")) "/a"
+            Key(None) "" empty
+            Range("/a/", Some("/a0")) "/a/"
+            Range("/a/b\0", Some("/a0")) "/a/"
+            Range("/a/b", Some("/a/d")) "/a/"
+            Range("/a", None) ""
+            Range("", None) ""
+            Range("é", Some("ê")) "é"
+            Range("/b", Some("/b")) "/b" empty
+            Range("/aÀ", Some("/aĀ")) "/a"
+            Range("/b", Some("/a")) "/b" empty
+            Range("", Some("")) "" empty
+        "#]]
+        .assert_eq(&out);
     }
 
     #[test]
