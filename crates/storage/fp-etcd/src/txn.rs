@@ -410,3 +410,7 @@ fn number(actual: Option<i64>, compare: &Compare) -> Ordering {
     };
     actual.unwrap_or(0).cmp(&asked)
 }
+
+#[cfg(test)]
+#[path = "txn_tests.rs"]
+mod tests;

@@ -19,7 +19,10 @@ fn page(store: &Store, path: &str) -> String {
 fn pages() {
     let store = Store::start(&["--emulated-etcd-version=3.6.12"]);
     store.run("put /a 1");
-    expect![[""]].assert_eq(&format!("{}\n{}", page(&store, "/health"), page(&store, "/version")));
+    expect![[r#"
+        {"health":"true","reason":""}
+        {"etcdserver":"3.6.12","etcdcluster":"3.6.0"}"#]]
+    .assert_eq(&format!("{}\n{}", page(&store, "/health"), page(&store, "/version")));
     let metrics = page(&store, "/metrics");
     let line = r#"grpc_server_handled_total{grpc_service="etcdserverpb.KV",grpc_method="Put",grpc_code="OK"} 1"#;
     assert!(metrics.contains(line), "{metrics}");
@@ -38,7 +41,13 @@ fn refused() {
     .iter()
     .map(|flags| refusal(flags))
     .collect();
-    expect![[""]].assert_eq(&all);
+    expect![[r#"
+        error: --endpoint=mysql://h/d: this kind of store is not supported; use sqlite://<file> or memory://
+        error: --s3-bucket=b: it belongs to kine's t4 driver, which is not supported
+        error: --server-cert-file=/nope: needs --server-key-file
+        error: read /nope: No such file or directory (os error 2)
+        error: make /proc/nope: No such file or directory (os error 2)
+    "#]].assert_eq(&all);
 }
 
 #[test]

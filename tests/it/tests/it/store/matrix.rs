@@ -29,7 +29,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("Status", "endpoint status"),
     ("Defragment", "defrag"),
     ("HashKV", "endpoint hashkv"),
-    ("Snapshot", "snapshot save /nonexistent/x"),
+    ("Snapshot", "snapshot save x.db"),
     ("MoveLeader", "move-leader 1"),
     ("AuthEnable", "auth enable"),
     ("AuthStatus", "auth status"),

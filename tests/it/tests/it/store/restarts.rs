@@ -16,10 +16,26 @@ fn a_restart_keeps_everything() {
     // History too.
     let mut watch = store.etcdctl();
     watch.args(["watch", "/", "--prefix", "--rev=2"]);
-    expect![[""]].assert_eq(&Follower::start(watch).lines(14));
+    expect![[r#"
+        PUT
+        /a
+        1
+        PUT
+        /a
+        2
+        PUT
+        /b
+        1
+        DELETE
+        /b
+
+        PUT
+        /l
+        x
+    "#]]
+    .assert_eq(&Follower::start(watch).lines(15));
 }
 
-/// Two processes on one file would each think that they are alone.
 #[test]
 fn a_kill_loses_nothing_that_was_acknowledged() {
     let mut store = Store::start(&[]);

@@ -16,12 +16,50 @@ fn from_a_revision_on() {
     }
     // Puts are three lines, a delete is two and what was there two more.
     let mut all = watch(&store, "/a --rev=2 --prev-kv");
-    expect![[""]].assert_eq(&all.lines(15));
+    expect![[r#"
+        PUT
+        /a
+        1
+        PUT
+        /a
+        1
+        /a
+        2
+        DELETE
+        /a
+        2
+        /a
+
+        PUT
+        /a
+        3
+    "#]]
+    .assert_eq(&all.lines(16));
     let mut range = watch(&store, "/a /c --rev=3");
     store.run("put /b 2");
     store.run("put /c not-in-it");
     store.run("put /b 3");
-    expect![[""]].assert_eq(&range.lines(17));
+    expect![[r#"
+        PUT
+        /b
+        1
+        PUT
+        /a
+        2
+        DELETE
+        /a
+
+        PUT
+        /a
+        3
+        PUT
+        /b
+        2
+        PUT
+        /b
+        3
+    "#]]
+    .assert_eq(&range.lines(18));
 }
 
 #[test]
@@ -44,4 +82,51 @@ fn a_server_that_stops_ends_watches() {
     }
     reader.join().expect("the reader ends");
     store.stop();
+}
+
+/// A progress request is answered after every event up to the revision that it names, on every
+/// watch of the stream.
+#[test]
+fn progress_comes_after_the_events() {
+    let store = Store::start(&[]);
+    let mut command = store.etcdctl();
+    command.args(["watch", "-i"]);
+    let (mut input, mut output) = Follower::interactive(command);
+    // From the first revision on, so that it does not matter when the watches begin.
+    input.write_all(b"watch /a --rev=1\nwatch /b --rev=1\n").expect("write");
+    store.run("put /a 1");
+    store.run("put /b 1");
+    assert_eq!(sorted(&output.lines(6)), ["/a", "/b", "1", "1", "PUT", "PUT"]);
+    // Writes that no watch is told of count as well.
+    for round in 0..20 {
+        store.run("put /other x");
+        store.run(&format!("put /b {round}"));
+        let newest = 5 + 2 * round;
+        input.write_all(b"progress\n").expect("write");
+        let event = output.lines(3);
+        assert_eq!(event, format!("PUT\n/b\n{round}\n"));
+        // The client tells each of its watches.
+        assert_eq!(output.lines(2), format!("progress notify: {newest}\n").repeat(2));
+    }
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// A quiet watch that asked for it hears how far it is.
+#[test]
+fn a_quiet_watch_hears_of_its_progress() {
+    let store = Store::start(&["--watch-progress-notify-interval=50ms"]);
+    store.run("put /other 1");
+    let mut quiet = watch(&store, "/quiet --progress-notify");
+    assert_eq!(quiet.lines(1), "progress notify: 2\n");
+    store.run("put /other 2");
+    let mut line = quiet.lines(1);
+    while line == "progress notify: 2\n" {
+        line = quiet.lines(1);
+    }
+    assert_eq!(line, "progress notify: 3\n");
 }
