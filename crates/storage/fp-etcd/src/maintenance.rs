@@ -55,7 +55,9 @@ pub async fn hash_kv(store: &dyn Store, request: &HashKvRequest) -> Result<HashR
 async fn hash_at(store: &dyn Store, at: Revision) -> Result<u32, Error> {
     let mut hasher = Sha256::new();
     let mut after = None;
-    loop {
+    // A store takes zero for the newest.
+    let mut more = at > Revision::ZERO;
+    while more {
         let start_after = after.as_deref();
         let query = ListQuery { prefix: "", start_after, limit: PAGE_ROWS, at };
         let page = store.list(query).await?;
@@ -68,12 +70,11 @@ async fn hash_at(store: &dyn Store, at: Revision) -> Result<u32, Error> {
             hasher.update(row.revision.0.to_le_bytes());
         }
         after = page.rows.last().map(|row| row.key.clone());
-        if !page.more {
-            let digest = hasher.finalize();
-            let first = digest.first_chunk().expect("a digest has 32 bytes");
-            return Ok(u32::from_be_bytes(*first));
-        }
+        more = page.more;
     }
+    let digest = hasher.finalize();
+    let first = digest.first_chunk().expect("a digest has 32 bytes");
+    Ok(u32::from_be_bytes(*first))
 }
 
 /// `Maintenance.Alarm`: there are none, so none can be raised and any may be lowered.

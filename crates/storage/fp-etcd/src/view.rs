@@ -39,6 +39,11 @@ impl<'a> View<'a> {
         View::new(self.store, at)
     }
 
+    /// Nothing was written up to this revision. (A store takes zero for the newest.)
+    fn is_unwritten(&self) -> bool {
+        self.at == Revision::ZERO
+    }
+
     pub fn write(&mut self, key: Key, row: Option<Row>) {
         self.written.insert(key, row);
     }
@@ -47,7 +52,7 @@ impl<'a> View<'a> {
         if let Some(written) = self.written.get(key) {
             return Ok(written.clone());
         }
-        let row = self.store.get(key, self.at).await?;
+        let row = if self.is_unwritten() { None } else { self.store.get(key, self.at).await? };
         self.keys.insert(key.clone(), row.as_ref().map(|row| row.revision));
         Ok(row)
     }
@@ -83,6 +88,7 @@ impl<'a> View<'a> {
         }
         let n_keys = match limit {
             _ if limit == 0 || rows.len() < limit => rows.len() as u64,
+            _ if self.is_unwritten() => 0,
             _ => self.store.count_range(from, end, self.at).await?,
         };
         Ok(Found { rows, n_keys })
@@ -91,7 +97,7 @@ impl<'a> View<'a> {
     /// How many keys there are.
     pub async fn count(&mut self, bounds: &Bounds) -> Result<u64, Error> {
         match bounds {
-            Bounds::Range(from, end) if self.written.is_empty() => {
+            Bounds::Range(from, end) if self.written.is_empty() && !self.is_unwritten() => {
                 self.ranges.push((from.clone(), end.clone()));
                 self.store.count_range(from, end.as_deref(), self.at).await
             }
@@ -102,6 +108,9 @@ impl<'a> View<'a> {
     async fn list(&self, bounds: &Bounds, from: &str, limit: usize) -> Result<Vec<Row>, Error> {
         let prefix = bounds.prefix();
         let mut rows = Vec::new();
+        if self.is_unwritten() {
+            return Ok(rows);
+        }
         let mut after: Option<Key> = match from.strip_suffix('\0') {
             Some(key) => Some(key.into()),
             None if from == prefix => None,
