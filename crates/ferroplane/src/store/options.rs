@@ -228,40 +228,93 @@ mod tests {
 
     #[test]
     fn forms() {
-        check(&[], &[], expect![[""]]);
+        check(
+            &[],
+            &[],
+            expect![
+                "Tcp(0.0.0.0:2379) sqlite://./db/state.db None On { addr: 0.0.0.0:8080, given: false } None []"
+            ],
+        );
         check(
             &["--listen-address=unix:///run/kine.sock", "--metrics-bind-address=0"],
             &[],
-            expect![[""]],
+            expect![[r#"Unix("/run/kine.sock") sqlite://./db/state.db None Off None []"#]],
         );
         check(
             &["--listen-address", "http://127.0.0.1:1", "--endpoint=sqlite:///a/b.db?_journal=WAL"],
             &[("KINE_LISTEN_ADDRESS", "127.0.0.1:2"), ("KINE_METRICS_BIND_ADDRESS", "127.0.0.1:3")],
-            expect![[""]],
+            expect![
+                "Tcp(127.0.0.1:1) sqlite:///a/b.db None On { addr: 127.0.0.1:3, given: true } None []"
+            ],
         );
         check(
             &["--server-cert-file=c", "--server-key-file=k", "--compact-interval=5m"],
             &[("KINE_ENDPOINT", "memory://"), ("KINE_POLL_BATCH_SIZE", "7")],
-            expect![[""]],
+            expect![[
+                r#"Tcp(0.0.0.0:2379) memory:// Some("c") On { addr: 0.0.0.0:8080, given: false } Some(300s) ["--poll-batch-size has no effect here: nothing is polled: commits are told to watchers"]"#
+            ]],
         );
     }
 
     #[test]
     fn refusals() {
         let refused = |args: &[&str], want| check(args, &[], want);
-        refused(&["--endpoint=postgres://h/d"], expect![[""]]);
-        refused(&["--endpoint=nats://h"], expect![[""]]);
-        refused(&["--endpoint=what"], expect![[""]]);
-        refused(&["--s3-bucket=b"], expect![[""]]);
-        refused(&["--ca-file=c"], expect![[""]]);
-        refused(&["--listen-address=https://127.0.0.1:1"], expect![[""]]);
-        refused(&["--listen-address=127.0.0.1"], expect![[""]]);
-        refused(&["--server-cert-file=c"], expect![[""]]);
-        refused(&["--trusted-ca-file=c"], expect![[""]]);
-        refused(&["--emulated-etcd-version=3.6"], expect![[""]]);
-        refused(&["--log-format=xml"], expect![[""]]);
-        refused(&["--watch-progress-notify-interval=0"], expect![[""]]);
-        check(&[], &[("KINE_METRICS_ENABLE_PROFILING", "true")], expect![[""]]);
+        refused(
+            &["--endpoint=postgres://h/d"],
+            expect![
+                "--endpoint=postgres://h/d: PostgreSQL is not built yet; use sqlite://<file> or memory://"
+            ],
+        );
+        refused(
+            &["--endpoint=nats://h"],
+            expect![
+                "--endpoint=nats://h: this kind of store is not supported; use sqlite://<file> or memory://"
+            ],
+        );
+        refused(
+            &["--endpoint=what"],
+            expect!["--endpoint=what: is no store; use sqlite://<file> or memory://"],
+        );
+        refused(
+            &["--s3-bucket=b"],
+            expect!["--s3-bucket=b: it belongs to kine's t4 driver, which is not supported"],
+        );
+        refused(
+            &["--ca-file=c"],
+            expect!["--ca-file=c: it is for a database over the network, and SQLite is a file"],
+        );
+        refused(
+            &["--listen-address=https://127.0.0.1:1"],
+            expect![
+                "--listen-address=https://127.0.0.1:1: needs --server-cert-file and --server-key-file"
+            ],
+        );
+        refused(
+            &["--listen-address=127.0.0.1"],
+            expect!["--listen-address=127.0.0.1: is not an address of the form host:port"],
+        );
+        refused(
+            &["--server-cert-file=c"],
+            expect!["--server-cert-file=c: needs --server-key-file"],
+        );
+        refused(
+            &["--trusted-ca-file=c"],
+            expect!["--trusted-ca-file=c: needs --server-cert-file and --server-key-file"],
+        );
+        refused(
+            &["--emulated-etcd-version=3.6"],
+            expect!["--emulated-etcd-version=3.6: is not of the form 3.6.11"],
+        );
+        refused(&["--log-format=xml"], expect!["--log-format=xml: is not plain or json"]);
+        refused(
+            &["--watch-progress-notify-interval=0"],
+            expect!["--watch-progress-notify-interval=0: is not longer than nothing"],
+        );
+        check(
+            &[],
+            &[("KINE_METRICS_ENABLE_PROFILING", "true")],
+            expect!["--metrics-enable-profiling=true: there is no Go profiler in this program"],
+        );
     }
 
     #[test]

@@ -35,19 +35,20 @@ fn others() -> Option<Others> {
     Some(Others { kcp, kine })
 }
 
-/// kine on a file; ends with the value.
+/// kine, or what takes its place, on a file; ends with the value.
 struct Kine {
     child: Child,
     url: String,
 }
 
 impl Kine {
-    fn start(program: &Path, file: &Path) -> Self {
+    /// `program` has kine's flags, whichever it is.
+    fn start(mut program: Command, file: &Path) -> Self {
         let port = free_port().expect("a free port");
         let url = format!("http://127.0.0.1:{port}");
         let parameters = "_journal=WAL&_busy_timeout=30000&_txlock=immediate&cache=shared";
         let log = std::fs::File::create(file.with_extension("kine.log")).expect("make a log");
-        let child = Command::new(program)
+        let child = program
             .arg(format!("--endpoint=sqlite://{}?{parameters}", file.display()))
             .args([&format!("--listen-address={url}"), "--metrics-bind-address=0"])
             .stdin(Stdio::null())
@@ -73,7 +74,24 @@ impl Drop for Kine {
 
 /// Runs `what` against a Go kcp on the file, and stops it and kine.
 fn with_go(others: &Others, root: &Path, file: &Path, what: impl FnOnce(&Server)) {
-    let kine = Kine::start(&others.kine, file);
+    with_go_on(Command::new(&others.kine), others, root, file, what);
+}
+
+/// The same with our endpoint in kine's place.
+fn with_go_on_ours(others: &Others, root: &Path, file: &Path, what: impl FnOnce(&Server)) {
+    let mut store = Command::new(it::program());
+    store.arg("store");
+    with_go_on(store, others, root, file, what);
+}
+
+fn with_go_on(
+    endpoint: Command,
+    others: &Others,
+    root: &Path,
+    file: &Path,
+    what: impl FnOnce(&Server),
+) {
+    let kine = Kine::start(endpoint, file);
     let store = format!("--etcd-servers={}", kine.url);
     let mut server = Server::start_other(&others.kcp, root, &[&store], GO_PATIENCE)
         .expect("start the other kcp");
@@ -132,5 +150,22 @@ fn we_serve_a_store_of_go_kcp_and_it_serves_it_after() {
     with_go(&others, &go, &file, |server| {
         content.check(server);
         content.check_rules_hold(server, "first");
+    });
+}
+
+#[test]
+fn go_kcp_runs_on_our_endpoint_and_on_kine_by_turns() {
+    let Some(others) = others() else { return };
+    let dir = tempfile::tempdir().expect("make a folder");
+    let (go, file) = (dir.path().join("go"), dir.path().join("kine.db"));
+    let mut content = Content::default();
+    with_go_on_ours(&others, &go, &file, |server| content.write(server, "first"));
+    with_go(&others, &go, &file, |server| {
+        content.check(server);
+        content.write(server, "second");
+    });
+    with_go_on_ours(&others, &go, &file, |server| {
+        content.check(server);
+        content.write(server, "third");
     });
 }

@@ -1,5 +1,7 @@
 //! kine's flags and variables, TLS, sockets, and the pages beside gRPC.
 
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+
 use super::*;
 
 /// What a start that is refused says.
@@ -63,18 +65,44 @@ fn a_unix_socket() {
 /// With a trusted CA only its clients are served.
 #[test]
 fn mutual_tls() {
-    // A server of ours makes a pair whose CA is in the same file.
-    let server = it::Server::start();
-    let cert = server.root.join("apiserver.crt").display().to_string();
-    let key = server.root.join("apiserver.key").display().to_string();
-    let (cert_flag, key_flag) =
-        (format!("--server-cert-file={cert}"), format!("--server-key-file={key}"));
+    let folder = tempfile::tempdir().expect("make a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let write = |name: &str, text: &str| std::fs::write(path(name), text).expect("write a file");
+    let key = |name: &str| {
+        let key = KeyPair::generate().expect("make a key");
+        write(name, &key.serialize_pem());
+        key
+    };
+    let mut params = CertificateParams::new(vec![]).expect("names");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca_key = key("ca.key");
+    write("ca.crt", &params.self_signed(&ca_key).expect("sign").pem());
+    let ca = Issuer::new(params, ca_key);
+    for (name, usage) in [
+        ("server", ExtendedKeyUsagePurpose::ServerAuth),
+        ("client", ExtendedKeyUsagePurpose::ClientAuth),
+    ] {
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut params = CertificateParams::new(names).expect("names");
+        params.extended_key_usages = vec![usage];
+        let signed = params.signed_by(&key(&format!("{name}.key")), &ca).expect("sign");
+        write(&format!("{name}.crt"), &signed.pem());
+    }
+    let cert_flag = format!("--server-cert-file={}", path("server.crt"));
+    let key_flag = format!("--server-key-file={}", path("server.key"));
     let store = Store::start(&[&cert_flag, &key_flag]);
     assert!(store.url.starts_with("https://"), "{}", store.url);
-    let ca = format!("put /a 1 --cacert={cert}");
-    assert_eq!(store.run(&ca), "OK\n");
-    let ca_flag = format!("--trusted-ca-file={cert}");
-    let store = Store::start(&[&cert_flag, &key_flag, &ca_flag]);
-    let refused = store.run(&ca);
+    let anonymous = format!("put /a 1 --cacert={}", path("ca.crt"));
+    assert_eq!(store.run(&anonymous), "OK\n");
+
+    let store =
+        Store::start(&[&cert_flag, &key_flag, &format!("--trusted-ca-file={}", path("ca.crt"))]);
+    let refused = store.run(&anonymous);
     assert!(refused.contains("a client certificate of the trusted CA is needed"), "{refused}");
+    // One of the CA, and not made for clients.
+    let wrong = format!("{anonymous} --cert={} --key={}", path("server.crt"), path("server.key"));
+    let refused = store.run(&wrong);
+    assert!(refused.contains("a client certificate of the trusted CA is needed"), "{refused}");
+    let known = format!("{anonymous} --cert={} --key={}", path("client.crt"), path("client.key"));
+    assert_eq!(store.run(&known), "OK\n");
 }
