@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use fp_base::Revision;
 use fp_etcd::Endpoint;
 use fp_net::{BindOptions, Listener, PemPair, Serving, Tls, TlsOptions};
 use fp_store::{MemoryStore, Store};
@@ -90,7 +91,7 @@ fn url(listen: &Listen, bound: SocketAddr, tls: bool) -> String {
 
 fn open(options: &Options) -> Result<Arc<dyn Store>> {
     let path = match &options.backend {
-        Backend::Memory => return Ok(MemoryStore::new()),
+        Backend::Memory => return Ok(MemoryStore::starting_at(Revision(1))),
         Backend::Sqlite(path) => path,
     };
     if let Some(folder) = path.parent().filter(|folder| *folder != Path::new("")) {

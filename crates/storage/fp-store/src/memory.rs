@@ -51,8 +51,15 @@ struct MemoryWatcher {
 
 impl MemoryStore {
     pub fn new() -> Arc<Self> {
-        let (head, _) = watch::channel(Revision::ZERO);
-        Arc::new(Self { shared: Arc::new(Shared { state: Mutex::default(), head }) })
+        Self::starting_at(Revision::ZERO)
+    }
+
+    /// An empty store whose newest revision is `head`: etcd's is 1, and its clients take 0 for an
+    /// error.
+    pub fn starting_at(head: Revision) -> Arc<Self> {
+        let state = Mutex::new(State { head, ..State::default() });
+        let (head, _) = watch::channel(head);
+        Arc::new(Self { shared: Arc::new(Shared { state, head }) })
     }
 }
 
