@@ -46,9 +46,9 @@ etcd3-suite: need need-go build
 	  cp -r $$($(GO) env GOMODCACHE)/k8s.io/apiserver@$(APISERVER) apiserver && chmod -R u+w apiserver
 	cp tests/tools/etcd3suite/test_server.go.txt $(TOOLS)/apiserver/pkg/storage/etcd3/testserver/test_server.go
 	cd $(TOOLS)/apiserver && FERROPLANE=$(CARGO_TARGET_DIR)/release/ferroplane $(GO) test -count=1 -v \
-	  ./pkg/storage/etcd3 > $(TOOLS)/etcd3-suite.log; \
-	  echo "passed: $$(grep -c '^--- PASS' $(TOOLS)/etcd3-suite.log), failed:"; \
-	  ! grep '^--- FAIL' $(TOOLS)/etcd3-suite.log
+	  ./pkg/storage/etcd3 > $(TOOLS)/etcd3-suite.log 2>&1; code=$$?; \
+	  count() { grep -ac "^ *--- $$1" $(TOOLS)/etcd3-suite.log; }; \
+	  echo "$$(count PASS) passed, $$(count FAIL) failed: $(TOOLS)/etcd3-suite.log"; exit $$code
 
 ## install: the binary and the kubectl plugins, under PREFIX/bin
 install: build
