@@ -8,7 +8,7 @@ GO ?= go
 APISERVER := v0.36.0
 ARGS ?= --bind-address=127.0.0.1
 
-.PHONY: run test check unit integration crash-test etcd3-suite install need need-deny need-go tools build
+.PHONY: run test check unit integration crash-test etcd3-suite install need need-deny need-go need-postgres tools build
 
 ## run: build the server and start it (embedded store, files in .kcp); ARGS are start's flags
 run: build
@@ -26,11 +26,11 @@ check: need need-deny
 	$(CARGO) xtask tidy
 	$(TOOLS)/bin/cargo-deny --log-level error --locked check bans licenses sources
 
-unit: need
+unit: need need-postgres
 	$(CARGO) test --workspace --locked --exclude it
 
 # With KCP_BIN and KINE_BIN (a Go kcp and a kine) the exchange of stores is tested too.
-integration: need tools build
+integration: need need-postgres tools build
 	FERROPLANE=$(CARGO_TARGET_DIR)/release/ferroplane TOOLS=$(TOOLS) \
 	  $(CARGO) test --locked --package it
 
@@ -72,6 +72,15 @@ need:
 need-deny:
 	@test -x $(TOOLS)/bin/cargo-deny || { echo "building cargo-deny (checks deny.toml), once"; \
 	  $(CARGO) install --quiet --locked --root $(TOOLS) cargo-deny@0.20.2; }
+
+# The tests start servers of their own, in temporary folders, as an unprivileged user. The package
+# must not start one: create_main_cluster is off while it is installed.
+need-postgres:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
+	  echo "installing postgresql with apt-get (the tests of the PostgreSQL store start one)"; \
+	  apt-get update -qq && apt-get install -y -qq postgresql-common && \
+	  sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf && \
+	  apt-get install -y -qq postgresql; }
 
 need-go:
 	@command -v $(GO) >/dev/null || { echo "go (1.26 or newer) is missing: the tests build kubectl with it"; exit 1; }

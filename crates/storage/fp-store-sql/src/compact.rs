@@ -13,17 +13,25 @@ use fp_store::Error;
 use rusqlite::{Connection, params};
 
 use crate::queue::Reply;
-use crate::schema::COMPACT_KEY;
-use crate::{Config, rows};
+use crate::record::COMPACT_KEY;
+use crate::rows;
 
 /// Log rows of a step; each deletes at most itself and the row before it.
-const STEP_ROWS: i64 = 250;
+pub(crate) const STEP_ROWS: i64 = 250;
 /// While writers wait, steps are at least this far apart.
 const STEP_PAUSE: Duration = Duration::from_millis(20);
 /// After a step failed (no space, say) the next one waits so long.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
 /// How finely the kept time is measured.
 const SAMPLES_MAX: u32 = 64;
+
+/// What background compaction keeps.
+pub(crate) struct Window {
+    /// How often it looks; `None` is never.
+    pub(crate) every: Option<Duration>,
+    pub(crate) keep: Duration,
+    pub(crate) keep_revisions: u32,
+}
 
 pub(crate) struct Compactor {
     sample_every: Option<Duration>,
@@ -39,13 +47,13 @@ pub(crate) struct Compactor {
 }
 
 impl Compactor {
-    pub(crate) fn new(config: &Config, compacted: Revision, now: Instant) -> Self {
-        let finest = config.compact_keep / SAMPLES_MAX;
-        let sample_every = config.compact_interval.map(|interval| interval.max(finest));
+    pub(crate) fn new(window: Window, compacted: Revision, now: Instant) -> Self {
+        let finest = window.keep / SAMPLES_MAX;
+        let sample_every = window.every.map(|every| every.max(finest));
         Self {
             sample_every,
-            keep: config.compact_keep,
-            keep_revisions: config.compact_keep_revisions.into(),
+            keep: window.keep,
+            keep_revisions: window.keep_revisions.into(),
             samples: VecDeque::new(),
             next_sample: sample_every.map(|every| now + every),
             next_step: now,
@@ -160,16 +168,9 @@ mod tests {
 
     /// Once a minute, with `per_minute` writes in between: the target after each minute.
     fn targets(keep: Duration, keep_revisions: u32, per_minute: i64, minutes: i64) -> Vec<i64> {
-        let config = Config {
-            path: "unused".into(),
-            n_readers: 1,
-            ring_bytes_max: 0,
-            compact_interval: Some(MINUTE),
-            compact_keep: keep,
-            compact_keep_revisions: keep_revisions,
-        };
+        let window = Window { every: Some(MINUTE), keep, keep_revisions };
         let mut now = Instant::now();
-        let mut compactor = Compactor::new(&config, Revision::ZERO, now);
+        let mut compactor = Compactor::new(window, Revision::ZERO, now);
         let minute = |n| {
             now += MINUTE;
             compactor.tick(now, Revision(n * per_minute));

@@ -12,7 +12,7 @@ use fp_store::{Batch, Error, Event, Watcher};
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
-use crate::{Shared, rows};
+use crate::{Shared, postgres, rows};
 
 /// About how many events a batch from the ring has at most; a commit is never split.
 const BATCH_EVENTS_MAX: usize = 2_000;
@@ -72,6 +72,22 @@ impl Hub {
         drop(dropped);
     }
 
+    /// Shows that `last` is committed without its events, which are too many to keep: every
+    /// watcher reads them from the table.
+    pub(crate) fn skip_to(&self, last: Revision) {
+        let dropped = self.ring.write().clear(last);
+        self.head.send_modify(|head| head.revision = last);
+        drop(dropped);
+    }
+
+    /// Waits until `revision` has been shown.
+    pub(crate) async fn reaches(&self, revision: Revision) -> Result<(), Error> {
+        let mut head = self.head.subscribe();
+        let reached = head.wait_for(|head| head.closed || head.revision >= revision).await;
+        let closed_now = reached.map_or(true, |head| head.closed);
+        if closed_now { Err(closed()) } else { Ok(()) }
+    }
+
     pub(crate) fn close(&self) {
         self.head.send_modify(|head| head.closed = true);
     }
@@ -107,6 +123,11 @@ impl Ring {
         dropped
     }
 
+    fn clear(&mut self, floor: Revision) -> VecDeque<Arc<Commit>> {
+        (self.floor, self.n_bytes) = (floor, 0);
+        std::mem::take(&mut self.commits)
+    }
+
     fn after(&self, cursor: Revision) -> Vec<Arc<Commit>> {
         let start = self.commits.partition_point(|commit| commit.last <= cursor);
         let mut n_events = 0;
@@ -119,8 +140,35 @@ impl Ring {
     }
 }
 
+/// Where a watcher that is behind the ring reads on.
+#[derive(Clone)]
+pub(crate) enum Log {
+    Sqlite(Arc<Shared>),
+    Postgres(Arc<postgres::Shared>),
+}
+
+impl Log {
+    fn hub(&self) -> &Hub {
+        match self {
+            Self::Sqlite(shared) => &shared.hub,
+            Self::Postgres(shared) => &shared.hub,
+        }
+    }
+
+    async fn page(&self, prefix: &Arc<str>, cursor: Revision) -> Result<Batch, Error> {
+        match self {
+            Self::Sqlite(shared) => {
+                let prefix = prefix.clone();
+                let page = move |conn: &_| rows::log_page(conn, &prefix, cursor);
+                shared.readers.read(page).await
+            }
+            Self::Postgres(shared) => shared.log_page(prefix, cursor).await,
+        }
+    }
+}
+
 pub(crate) struct SqlWatcher {
-    shared: Arc<Shared>,
+    log: Log,
     head: watch::Receiver<Head>,
     prefix: Arc<str>,
     /// Everything up to here has been delivered.
@@ -128,9 +176,9 @@ pub(crate) struct SqlWatcher {
 }
 
 impl SqlWatcher {
-    pub(crate) fn new(shared: Arc<Shared>, prefix: &str, cursor: Revision) -> Self {
-        let head = shared.hub.head.subscribe();
-        Self { shared, head, prefix: prefix.into(), cursor }
+    pub(crate) fn new(log: Log, prefix: &str, cursor: Revision) -> Self {
+        let head = log.hub().head.subscribe();
+        Self { log, head, prefix: prefix.into(), cursor }
     }
 }
 
@@ -141,15 +189,11 @@ impl Watcher for SqlWatcher {
             if self.head.borrow_and_update().closed {
                 return Err(closed());
             }
-            let batch = match self.shared.hub.find(&self.prefix, self.cursor) {
+            let batch = match self.log.hub().find(&self.prefix, self.cursor) {
                 Found::Batch(batch) => batch,
-                Found::Behind => {
-                    let (prefix, cursor) = (self.prefix.clone(), self.cursor);
-                    let page = move |conn: &_| rows::log_page(conn, &prefix, cursor);
-                    self.shared.readers.read(page).await?
-                }
+                Found::Behind => self.log.page(&self.prefix, self.cursor).await?,
                 Found::UpToDate => {
-                    // The sender lives in `shared`, so this waits for a commit or the end.
+                    // The sender lives in `log`, so this waits for a commit or the end.
                     let _ = self.head.changed().await;
                     continue;
                 }

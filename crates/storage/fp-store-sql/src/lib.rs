@@ -1,6 +1,6 @@
-//! kine's table on SQLite: group commit, ordered watch, compaction, TTL.
+//! kine's table on SQLite and PostgreSQL: group commit, ordered watch, compaction, TTL.
 //!
-//! One thread owns the connection that writes. It takes every transaction that has queued, makes
+//! On SQLite, which this file and its siblings are about (PostgreSQL is in `postgres`), one thread owns the connection that writes. It takes every transaction that has queued, makes
 //! them one SQLite transaction, and answers them all after one `COMMIT` with `synchronous=FULL`:
 //! many writers share an fsync, and revision order is commit order. What is committed goes to
 //! watchers through a ring that is bounded in bytes; who falls behind it reads the table.
@@ -16,8 +16,10 @@ mod expiry;
 mod hub;
 mod lock;
 mod open;
+mod postgres;
 mod queue;
 mod readers;
+mod record;
 mod rows;
 mod schema;
 mod writer;
@@ -34,9 +36,13 @@ use fp_store::{
 };
 use parking_lot::Mutex;
 
-use crate::hub::{Hub, SqlWatcher};
+use crate::compact::Window;
+use crate::hub::{Hub, Log, SqlWatcher};
 pub use crate::open::OpenError;
 use crate::open::Opened;
+pub use crate::postgres::{
+    Dsn, DsnError, PostgresConfig, PostgresError, PostgresStore, TlsFiles, shown_dsn,
+};
 use crate::queue::Queue;
 use crate::readers::Readers;
 
@@ -53,6 +59,13 @@ pub struct Config {
     pub compact_keep: Duration,
     /// ... and at least so many revisions (kine keeps 1000).
     pub compact_keep_revisions: u32,
+}
+
+impl Config {
+    fn window(&self) -> Window {
+        let (every, keep) = (self.compact_interval, self.compact_keep);
+        Window { every, keep, keep_revisions: self.compact_keep_revisions }
+    }
 }
 
 /// kine's table in one SQLite file, opened by this process alone.
@@ -138,7 +151,7 @@ impl Store for SqliteStore {
 
     async fn commit(&self, txn: Txn) -> Result<Outcome, Error> {
         txn.check()?;
-        rows::check_names(&txn)?;
+        record::check_names(&txn)?;
         self.shared.queue.commit(txn).await
     }
 
@@ -149,7 +162,7 @@ impl Store for SqliteStore {
         if cursor < oldest {
             return Err(Error::Compacted { asked: from, oldest: oldest.next() });
         }
-        Ok(Box::new(SqlWatcher::new(self.shared.clone(), prefix, cursor)))
+        Ok(Box::new(SqlWatcher::new(Log::Sqlite(self.shared.clone()), prefix, cursor)))
     }
 
     async fn compact(&self, at: Revision) -> Result<Revision, Error> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fp_base::Revision;
 use fp_store::{Error, Outcome, Txn};
 use parking_lot::{Condvar, Mutex};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// The most that waits or is being written, in units of [`UNIT_BYTES`]: 64 MiB, 16,384 small writes.
 const QUEUE_UNITS_MAX: u32 = 16 << 10;
@@ -28,6 +28,8 @@ pub(crate) struct Write {
 pub(crate) struct Taken {
     pub(crate) writes: Vec<Write>,
     pub(crate) compactions: Vec<(Revision, Reply<Revision>)>,
+    /// Somebody else has committed, or may have.
+    pub(crate) poked: bool,
     /// Nothing comes after this.
     pub(crate) closed: bool,
 }
@@ -41,7 +43,10 @@ pub(crate) struct Gather {
 
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
+    /// Wakes a writer that is a thread ...
     wake: Condvar,
+    /// ... and one that is a task.
+    notify: Notify,
     room: Arc<Semaphore>,
 }
 
@@ -57,7 +62,7 @@ struct Waiting {
 impl Queue {
     pub(crate) fn new() -> Self {
         let room = Arc::new(Semaphore::new(QUEUE_UNITS_MAX as usize));
-        Self { waiting: Mutex::default(), wake: Condvar::new(), room }
+        Self { waiting: Mutex::default(), wake: Condvar::new(), notify: Notify::new(), room }
     }
 
     pub(crate) async fn commit(&self, txn: Txn) -> Result<Outcome, Error> {
@@ -87,9 +92,57 @@ impl Queue {
         let wakes = waiting.jobs.writes.len() >= waiting.wake_at;
         drop(waiting);
         if wakes {
-            self.wake.notify_one();
+            self.wake_writer();
         }
         Ok(())
+    }
+
+    fn wake_writer(&self) {
+        self.wake.notify_one();
+        self.notify.notify_one();
+    }
+
+    /// Asks the writer to look at what others have committed.
+    pub(crate) fn poke(&self) {
+        let mut waiting = self.waiting.lock();
+        if waiting.refusal.is_none() && !std::mem::replace(&mut waiting.jobs.poked, true) {
+            drop(waiting);
+            self.wake_writer();
+        }
+    }
+
+    /// [`Self::take`] for a writer that is a task.
+    pub(crate) async fn next(&self, until: Instant, gather: Gather) -> Taken {
+        self.wait(until, |waiting| !waiting.jobs.is_empty()).await;
+        let wants_company = {
+            let mut waiting = self.waiting.lock();
+            waiting.wake_at = gather.n_writes;
+            !waiting.jobs.writes.is_empty()
+        };
+        if wants_company {
+            let enough = |waiting: &Waiting| waiting.jobs.writes.len() >= gather.n_writes;
+            self.wait(Instant::now() + gather.at_most, enough).await;
+        }
+        let mut waiting = self.waiting.lock();
+        waiting.wake_at = 0;
+        Taken { closed: waiting.refusal.is_some(), ..std::mem::take(&mut waiting.jobs) }
+    }
+
+    /// Waits until `done`, the queue is closed, or `until` has come.
+    async fn wait(&self, until: Instant, done: impl Fn(&Waiting) -> bool) {
+        loop {
+            {
+                let waiting = self.waiting.lock();
+                if done(&waiting) || waiting.refusal.is_some() {
+                    return;
+                }
+            }
+            // A permit of an earlier wake only makes the loop turn once more.
+            let notified = self.notify.notified();
+            if tokio::time::timeout_at(until.into(), notified).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Everything that waits, or nothing once `until` has come; `None` waits for ever. With the
@@ -127,12 +180,12 @@ impl Queue {
     /// Refuses what comes from now on, saying why; the first reason stays.
     pub(crate) fn close(&self, what: &str) {
         self.waiting.lock().refusal.get_or_insert_with(|| what.to_owned());
-        self.wake.notify_one();
+        self.wake_writer();
     }
 }
 
 impl Taken {
     fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.compactions.is_empty()
+        self.writes.is_empty() && self.compactions.is_empty() && !self.poked
     }
 }

@@ -3,15 +3,13 @@
 //! Invariant: what a function returns together was read in one snapshot, and a snapshot is held
 //! only for a bounded number of rows, so that readers never keep the WAL from being reset.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use fp_base::Revision;
-use fp_store::{Batch, Error, Event, EventKind, Key, Page, Row, Txn, prefix_end};
+use fp_store::{Batch, Error, Event, Key, Page, Row, prefix_end};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::schema::{COMPACT_KEY, GAP_PREFIX};
+use crate::record::{COMPACT_KEY, LogRow, Newest, is_key, lease_secs};
 
 /// What one snapshot reads at most before it is let go: rows returned, their bytes, and index
 /// entries looked at.
@@ -74,19 +72,6 @@ impl Range {
         self.from.push_str(key);
         // The very next string; no key holds a NUL.
         self.from.push('\0');
-    }
-}
-
-/// Names that are kine's own and no keys.
-fn is_key(name: &str) -> bool {
-    name != COMPACT_KEY && !name.starts_with(GAP_PREFIX)
-}
-
-/// Refuses to write the names that kine keeps for itself.
-pub(crate) fn check_names(txn: &Txn) -> Result<(), Error> {
-    match txn.ops.iter().map(|op| op.key()).find(|key| !is_key(key)) {
-        Some(key) => Err(Error::Key(key.to_string())),
-        None => Ok(()),
     }
 }
 
@@ -274,39 +259,18 @@ fn span_end(conn: &Connection, revision: Revision) -> rusqlite::Result<i64> {
 }
 
 fn read_event(row: &rusqlite::Row<'_>, name: &str) -> rusqlite::Result<Event> {
-    let id: i64 = row.get(0)?;
-    let created = row.get::<_, i64>(2)? != 0;
-    let deleted = row.get::<_, i64>(3)? != 0;
-    let value = blob(row, 6)?;
-    let (kind, value, previous) = if deleted {
-        // kine before 0.14 repeats the last value in `value`.
-        let last = blob(row, 7)?.or(value).unwrap_or_default();
-        (EventKind::Deleted, last.clone(), Some(last))
-    } else if created {
-        (EventKind::Created, value.unwrap_or_default(), None)
-    } else {
-        let previous = blob(row, 7)?.unwrap_or_default();
-        (EventKind::Updated, value.unwrap_or_default(), Some(previous))
-    };
-    let previous_id: Option<i64> = if created { None } else { row.get(8)? };
-    let previous_revision = Revision(previous_id.unwrap_or(0));
-    let row = Row {
-        key: Arc::from(name),
-        value,
-        revision: Revision(id),
-        created: Revision(if created { id } else { row.get(4)? }),
-        lease_ttl_secs: lease_secs(row.get(5)?),
-    };
-    Ok(Event { kind, row, previous, previous_revision })
-}
-
-/// The newest row of a name, live or not.
-pub(crate) struct Newest {
-    pub(crate) id: i64,
-    pub(crate) deleted: bool,
-    pub(crate) created: Revision,
-    pub(crate) lease_ttl_secs: u32,
-    pub(crate) value: Bytes,
+    Ok(LogRow {
+        id: row.get(0)?,
+        name,
+        created: row.get::<_, i64>(2)? != 0,
+        deleted: row.get::<_, i64>(3)? != 0,
+        create_revision: row.get::<_, Option<i64>>(4)?.unwrap_or(0),
+        lease_secs: row.get::<_, Option<i64>>(5)?.unwrap_or(0),
+        value: blob(row, 6)?,
+        old_value: blob(row, 7)?,
+        previous_id: row.get::<_, Option<i64>>(8)?.unwrap_or(0),
+    }
+    .into_event())
 }
 
 impl Newest {
@@ -318,15 +282,9 @@ impl Newest {
             id,
             deleted: row.get::<_, i64>(1)? != 0,
             created: Revision(if created { id } else { row.get(3)? }),
-            lease_ttl_secs: lease_secs(row.get(4)?),
+            lease_ttl_secs: lease_secs(row.get::<_, Option<i64>>(4)?.unwrap_or(0)),
             value: blob(row, 5)?.unwrap_or_default(),
         })
-    }
-
-    pub(crate) fn into_row(self, key: &Key) -> Option<Row> {
-        let Self { id, deleted, created, lease_ttl_secs, value } = self;
-        let row = Row { key: key.clone(), value, revision: Revision(id), created, lease_ttl_secs };
-        (!deleted).then_some(row)
     }
 }
 
@@ -335,10 +293,6 @@ fn blob(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<Bytes
         ValueRef::Blob(bytes) | ValueRef::Text(bytes) => Some(Bytes::copy_from_slice(bytes)),
         _ => None,
     })
-}
-
-fn lease_secs(lease: Option<i64>) -> u32 {
-    lease.map_or(0, |secs| u32::try_from(secs.max(0)).unwrap_or(u32::MAX))
 }
 
 /// The revision to read at in this snapshot: `at`, or the newest when it is zero.

@@ -5,10 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-/// The row whose `prev_revision` is the compact revision.
-pub(crate) const COMPACT_KEY: &str = "compact_rev_key";
-/// Rows that kine writes where an id was never used are named `gap-<id>`.
-pub(crate) const GAP_PREFIX: &str = "gap-";
+use crate::record::COMPACT_KEY;
 
 const COLUMNS: [(&str, &str); 9] = [
     ("id", "INTEGER"),

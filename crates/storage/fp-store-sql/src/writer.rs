@@ -19,9 +19,8 @@ use crate::compact::{self, Compactor};
 use crate::expiry::{self, Expiry};
 use crate::open::{OpenError, Writing};
 use crate::queue::{Gather, Queue, Write};
-use crate::rows::{self, Newest};
-use crate::schema::COMPACT_KEY;
-use crate::{Config, Shared};
+use crate::record::{COMPACT_KEY, Newest};
+use crate::{Config, Shared, rows};
 
 /// A checkpoint is due when the WAL has so many pages (16 MiB) ...
 const CHECKPOINT_PAGES: i32 = 4 << 10;
@@ -86,7 +85,7 @@ pub(crate) fn spawn(
     let head = rows::head(&conn).map_err(sqlite)?;
     let expiry = Expiry::load(&conn, head).map_err(sqlite)?;
     let compacted = rows::compact_revision(&conn).map_err(sqlite)?;
-    let compactor = Compactor::new(config, compacted, Instant::now());
+    let compactor = Compactor::new(config.window(), compacted, Instant::now());
     let thread = std::thread::Builder::new().name("fp-store-sql".into());
     let run = move || {
         // Whatever ends this thread, a panic too, nobody waits for it.
