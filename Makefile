@@ -29,10 +29,13 @@ check: need need-deny
 unit: need need-postgres
 	$(CARGO) test --workspace --locked --exclude it
 
-# With KCP_BIN and KINE_BIN (a Go kcp and a kine) the exchange of stores is tested too.
+# What knows nothing of the store runs on PostgreSQL as well. With KCP_BIN and KINE_BIN (a Go kcp
+# and a kine) the exchange of stores is tested too.
 integration: need need-postgres tools build
 	FERROPLANE=$(CARGO_TARGET_DIR)/release/ferroplane TOOLS=$(TOOLS) \
 	  $(CARGO) test --locked --package it
+	FERROPLANE=$(CARGO_TARGET_DIR)/release/ferroplane TOOLS=$(TOOLS) STORE=postgres \
+	  $(CARGO) test --locked --package it -- bad_input bindings client_go objects paths watch workspaces
 
 ## crash-test: ten minutes of kill -9 under write load
 crash-test: need tools build

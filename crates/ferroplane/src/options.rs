@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fp_store_sql::{Dsn, TlsFiles, shown_dsn};
+
 use crate::flags::{Error, Given};
 use crate::gates;
 
@@ -16,6 +18,7 @@ pub enum StoreChoice {
     /// SQLite, the file in the root directory.
     Embedded,
     Sqlite(PathBuf),
+    Postgres(Dsn),
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +86,7 @@ impl Options {
                 "only the root shard is served by this version",
             ));
         }
-        let store = store_choice(given.list("etcd-servers").as_deref(), root.is_some())?;
+        let store = store_choice(given, root.is_some())?;
         let in_root = |file: &str| root.as_ref().map(|r| r.join(file));
         let options = Self {
             bind: address(given)?,
@@ -227,11 +230,16 @@ fn json_logs(given: &Given<'_>) -> Result<bool, Error> {
     }
 }
 
-fn store_choice(servers: Option<&[String]>, has_root: bool) -> Result<StoreChoice, Error> {
+fn store_choice(given: &Given<'_>, has_root: bool) -> Result<StoreChoice, Error> {
     let flag = "etcd-servers";
-    let text = match servers {
+    let servers = given.list(flag);
+    let text = match servers.as_deref() {
         None | Some([]) => "embedded",
         Some([one]) => one.as_str(),
+        // A list of hosts in one URL was taken apart at its commas.
+        Some([first, ..]) if is_postgres(first) => {
+            &servers.as_deref().unwrap_or_default().join(",")
+        }
         Some(more) => {
             return Err(Error::value(
                 flag,
@@ -240,13 +248,21 @@ fn store_choice(servers: Option<&[String]>, has_root: bool) -> Result<StoreChoic
             ));
         }
     };
+    if is_postgres(text) {
+        return postgres(given, text);
+    }
+    for flag in TLS_FLAGS {
+        if let Some(file) = given.set(flag) {
+            return Err(Error::value(flag, file, "is for a store at postgres://"));
+        }
+    }
     let scheme = text.split_once("://").map(|(s, _)| s);
     match (text, scheme) {
         ("embedded", _) if has_root => Ok(StoreChoice::Embedded),
         ("embedded", _) => Err(Error::value(
             flag,
             text,
-            "with an empty --root-directory there is no place for it; give sqlite://<file>",
+            "with an empty --root-directory there is no place for it; give sqlite://<file> or postgres://...",
         )),
         (_, Some("sqlite")) => {
             let path = text["sqlite://".len()..].split('?').next().unwrap_or_default();
@@ -255,19 +271,33 @@ fn store_choice(servers: Option<&[String]>, has_root: bool) -> Result<StoreChoic
             }
             Ok(StoreChoice::Sqlite(path.into()))
         }
-        (_, Some("postgres" | "postgresql")) => Err(Error::value(
-            flag,
-            text,
-            "PostgreSQL is not built yet; use embedded or sqlite://<file>",
-        )),
         (_, Some(s @ ("mysql" | "nats" | "t4"))) => Err(Error::value(
             flag,
-            text,
-            format!("{s} is not supported; use embedded or sqlite://<file>"),
+            shown_dsn(text),
+            format!("{s} is not supported; use embedded, sqlite://<file> or postgres://..."),
         )),
-        _ => {
-            Err(Error::value(flag, text, "etcd is not built yet; use embedded or sqlite://<file>"))
-        }
+        _ => Err(Error::value(
+            flag,
+            text,
+            "etcd is not built yet; use embedded, sqlite://<file> or postgres://...",
+        )),
+    }
+}
+
+/// As kine uses them: TLS to the database.
+const TLS_FLAGS: [&str; 3] = ["etcd-cafile", "etcd-certfile", "etcd-keyfile"];
+
+fn is_postgres(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://")
+}
+
+fn postgres(given: &Given<'_>, text: &str) -> Result<StoreChoice, Error> {
+    let [ca, certificate, key] = TLS_FLAGS.map(|flag| given.set(flag).map(PathBuf::from));
+    let tls = TlsFiles { ca, certificate, key };
+    let password = std::env::var("PGPASSWORD").ok();
+    match Dsn::parse(text, tls, password.as_deref()) {
+        Ok(dsn) => Ok(StoreChoice::Postgres(dsn)),
+        Err(e) => Err(Error::value("etcd-servers", shown_dsn(text), e.what())),
     }
 }
 
@@ -327,16 +357,29 @@ mod tests {
         );
         check(
             &["--root-directory="],
-            "--etcd-servers=embedded: with an empty --root-directory there is no place for it; give sqlite://<file>",
+            "--etcd-servers=embedded: with an empty --root-directory there is no place for it; give sqlite://<file> or postgres://...",
         );
         check(
             &["--etcd-servers=mysql://x"],
-            "--etcd-servers=mysql://x: mysql is not supported; use embedded or sqlite://<file>",
+            "--etcd-servers=mysql://x: mysql is not supported; use embedded, sqlite://<file> or postgres://...",
         );
         check(
             &["--etcd-servers=https://127.0.0.1:2379"],
-            "--etcd-servers=https://127.0.0.1:2379: etcd is not built yet; use embedded or sqlite://<file>",
+            "--etcd-servers=https://127.0.0.1:2379: etcd is not built yet; use embedded, sqlite://<file> or postgres://...",
         );
+        check(
+            &["--etcd-servers=postgres://u:secret@a,b/kine?sslmode=disable", "--root-directory="],
+            r#"Postgres("postgres://u@a,b/kine?sslmode=disable") 6443 ["admin", "workspace-types"]"#,
+        );
+        check(
+            &["--etcd-servers=postgresql://u:secret@a/kine?sslmode=verify-full"],
+            "--etcd-servers=postgresql://u@a/kine?sslmode=verify-full: sslmode=verify-full needs sslrootcert=<file> or --etcd-cafile",
+        );
+        check(
+            &["--etcd-servers=postgres://u:secret@a/kine", "--etcd-certfile=/c"],
+            "--etcd-servers=postgres://u@a/kine: sslmode=verify-full needs sslrootcert=<file> or --etcd-cafile",
+        );
+        check(&["--etcd-cafile=/c"], "--etcd-cafile=/c: is for a store at postgres://");
         check(&["--secure-port=0"], "--secure-port=0: needs --experimental-bind-free-port");
         check(
             &["--batteries-included=+user,-workspace-types"],

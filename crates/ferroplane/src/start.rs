@@ -23,7 +23,7 @@ use fp_object::json::STACK_BYTES;
 use fp_registry::store::StoreBackend;
 use fp_runtime::Runner;
 use fp_store::Store;
-use fp_store_sql::SqliteStore;
+use fp_store_sql::{PostgresConfig, PostgresStore, SqliteStore};
 use fp_verbs::{LocalClient, Surface};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -45,6 +45,9 @@ const N_STEPS: usize = 6;
 /// Recent events that the store keeps in memory for watchers, in bytes.
 const STORE_RING_BYTES: usize = 16 << 20;
 const N_READERS: usize = 3;
+/// The history that background compaction keeps.
+const COMPACT_KEEP: Duration = Duration::from_secs(600);
+const COMPACT_KEEP_REVISIONS: u32 = 1000;
 
 /// Runs the server until it is told to stop.
 pub fn run(options: &Options, warnings: &[String]) -> Result<()> {
@@ -78,7 +81,7 @@ struct Running {
     server: Arc<Server>,
     controllers: Option<Runner>,
     pump: JoinHandle<()>,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
 }
 
 async fn serve(options: &Options, root: Option<&RootDir>, progress: &mut Progress) -> Result<()> {
@@ -100,7 +103,7 @@ async fn serve(options: &Options, root: Option<&RootDir>, progress: &mut Progres
     }
     progress.step(&format!("Listening on {bound}"));
 
-    let store = open_store(options, root)?;
+    let store = open_store(options, root).await?;
     progress.step("Store opened");
 
     let informer = Arc::new(Informer::new());
@@ -291,8 +294,9 @@ fn root_ca(options: &Options, pair: &keys::Pair) -> Result<String> {
     String::from_utf8(pem).context("the root CA bundle is not text")
 }
 
-fn open_store(options: &Options, root: Option<&RootDir>) -> Result<Arc<SqliteStore>> {
+async fn open_store(options: &Options, root: Option<&RootDir>) -> Result<Arc<dyn Store>> {
     let path = match (&options.store, root) {
+        (StoreChoice::Postgres(dsn), _) => return Ok(open_postgres(options, dsn.clone()).await?),
         (StoreChoice::Sqlite(path), _) => path.clone(),
         (StoreChoice::Embedded, Some(root)) => root.store_file(),
         (StoreChoice::Embedded, None) => {
@@ -304,9 +308,24 @@ fn open_store(options: &Options, root: Option<&RootDir>) -> Result<Arc<SqliteSto
         n_readers: N_READERS,
         ring_bytes_max: STORE_RING_BYTES,
         compact_interval: options.compact_interval,
-        compact_keep: Duration::from_secs(600),
-        compact_keep_revisions: 1000,
+        compact_keep: COMPACT_KEEP,
+        compact_keep_revisions: COMPACT_KEEP_REVISIONS,
     })?)
+}
+
+async fn open_postgres(
+    options: &Options,
+    dsn: fp_store_sql::Dsn,
+) -> Result<Arc<PostgresStore>, fp_store_sql::PostgresError> {
+    let config = PostgresConfig {
+        dsn,
+        n_readers: N_READERS,
+        ring_bytes_max: STORE_RING_BYTES,
+        compact_interval: options.compact_interval,
+        compact_keep: COMPACT_KEEP,
+        compact_keep_revisions: COMPACT_KEEP_REVISIONS,
+    };
+    PostgresStore::open(config).await
 }
 
 fn health(informer: &Arc<Informer>, ready: &Arc<AtomicBool>) -> Health {

@@ -1,8 +1,11 @@
 //! What the integration tests share: the real program on a port of its own, kubectl, and plain
 //! requests.
 
+#[path = "../../../crates/storage/fp-store-sql/tests/postgres/cluster.rs"]
+pub mod cluster;
 pub mod raw;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -116,6 +119,7 @@ impl Server {
             .arg("--bind-address=127.0.0.1")
             .arg(format!("--secure-port={port}"))
             .arg(format!("--experimental-bind-free-port={}", port == 0))
+            .args(store_flag(root, flags))
             .args(flags)
             .stderr(log);
         let url = if port == 0 { String::new() } else { format!("https://127.0.0.1:{port}") };
@@ -364,6 +368,19 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// With STORE=postgres, servers that no test gives a store keep their objects in a PostgreSQL, in
+/// a database for each root directory.
+fn store_flag(root: &Path, flags: &[&str]) -> Option<String> {
+    let on_postgres = std::env::var_os("STORE").is_some_and(|store| store == "postgres");
+    if !on_postgres || flags.iter().any(|flag| flag.starts_with("--etcd-servers")) {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    root.hash(&mut hasher);
+    let url = cluster::shared().url(&format!("it{:016x}", hasher.finish()));
+    Some(format!("--etcd-servers={url}"))
 }
 
 /// A port of this host that nobody uses now.

@@ -10,6 +10,7 @@ mod it {
     mod golden;
     mod objects;
     mod paths;
+    mod postgres;
     mod real;
     mod refused_starts;
     mod store;

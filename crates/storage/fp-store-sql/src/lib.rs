@@ -1,6 +1,8 @@
 //! kine's table on SQLite and PostgreSQL: group commit, ordered watch, compaction, TTL.
 //!
-//! On SQLite, which this file and its siblings are about (PostgreSQL is in `postgres`), one thread owns the connection that writes. It takes every transaction that has queued, makes
+//! This file and its siblings are the store on SQLite, and what both share; `postgres` is the other.
+//!
+//! One thread owns the connection that writes. It takes every transaction that has queued, makes
 //! them one SQLite transaction, and answers them all after one `COMMIT` with `synchronous=FULL`:
 //! many writers share an fsync, and revision order is commit order. What is committed goes to
 //! watchers through a ring that is bounded in bytes; who falls behind it reads the table.

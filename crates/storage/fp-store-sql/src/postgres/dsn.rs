@@ -43,6 +43,13 @@ pub struct DsnError {
     what: String,
 }
 
+impl DsnError {
+    /// What is wrong, without the URL.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+}
+
 impl fmt::Display for Dsn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)

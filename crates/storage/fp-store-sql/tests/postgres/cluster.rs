@@ -27,7 +27,11 @@ static N_DATABASES: AtomicU32 = AtomicU32::new(0);
 
 /// The URL of a database that does not exist yet, on the server that all tests share.
 pub fn fresh_database() -> String {
-    SHARED.get_or_init(|| Cluster::start(&[])).fresh_database()
+    shared().fresh_database()
+}
+
+pub fn shared() -> &'static Cluster {
+    SHARED.get_or_init(|| Cluster::start(&[]))
 }
 
 impl Cluster {
