@@ -29,13 +29,15 @@ check: need need-deny
 unit: need need-postgres
 	$(CARGO) test --workspace --locked --exclude it
 
-# What knows nothing of the store runs on PostgreSQL as well. With KCP_BIN and KINE_BIN (a Go kcp
+# What knows nothing of the store runs on PostgreSQL as well (the test that is left out compacts the
+# SQLite file). With KCP_BIN and KINE_BIN (a Go kcp
 # and a kine) the exchange of stores is tested too.
 integration: need need-postgres tools build
 	FERROPLANE=$(CARGO_TARGET_DIR)/release/ferroplane TOOLS=$(TOOLS) \
 	  $(CARGO) test --locked --package it
 	FERROPLANE=$(CARGO_TARGET_DIR)/release/ferroplane TOOLS=$(TOOLS) STORE=postgres \
-	  $(CARGO) test --locked --package it -- bad_input bindings client_go objects paths watch workspaces
+	  $(CARGO) test --locked --package it -- bad_input bindings client_go objects paths watch workspaces \
+	  --skip row_16_and_17_history_that_is_gone
 
 ## crash-test: ten minutes of kill -9 under write load
 crash-test: need tools build

@@ -35,7 +35,7 @@ const SETTINGS: &str = "SET idle_in_transaction_session_timeout = '10s'; \
 pub(crate) enum ConnectError {
     #[error("{}", chain(.0))]
     Postgres(#[from] tokio_postgres::Error),
-    #[error("it is a standby, which lags behind and takes no writes: name the primary")]
+    #[error("it is a standby or read-only: name the primary")]
     Standby,
     #[error("its encoding is {0}, not UTF8")]
     Encoding(String),
@@ -80,7 +80,11 @@ pub(crate) async fn connect(
     on_notification: Option<OnNotification>,
 ) -> Result<(Client, Owned), ConnectError> {
     let setup = async {
-        let (client, mut connection) = dsn.config.connect(tls.clone()).await?;
+        let connected = dsn.config.connect(tls.clone()).await;
+        let (client, mut connection) = connected.map_err(|e| match takes_no_writes(&e) {
+            true => ConnectError::Standby,
+            false => e.into(),
+        })?;
         let drive = Owned::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
                 match (message, &on_notification) {
@@ -96,6 +100,11 @@ pub(crate) async fn connect(
         Ok((client, drive))
     };
     timeout(SETUP_TIMEOUT, setup).await.unwrap_or(Err(ConnectError::Silent))
+}
+
+/// The driver looks at this itself while it looks for the primary.
+fn takes_no_writes(e: &tokio_postgres::Error) -> bool {
+    chain(e).contains("does not allow writes")
 }
 
 async fn set_up(client: &Client) -> Result<(), ConnectError> {

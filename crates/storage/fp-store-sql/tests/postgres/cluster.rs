@@ -68,7 +68,7 @@ impl Cluster {
         self.run("initdb", &[&["-D", &data, &pwfile, "--locale", locale], &options[..]].concat());
         let mut conf = format!(
             "port = {}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{}'\n\
-             fsync = on\nmax_connections = 200\nmax_prepared_transactions = 4\n",
+             fsync = on\nmax_connections = 200\nmax_prepared_transactions = 16\n",
             self.port,
             self.folder.display()
         );
@@ -88,6 +88,22 @@ impl Cluster {
     /// As a crash: nothing is written down that is not in the log.
     pub fn down(&self) {
         self.run("pg_ctl", &["stop", "-s", "-m", "immediate", "-D", &self.data()]);
+    }
+
+    /// Everything is written down.
+    pub fn shut_down(&self) {
+        self.run("pg_ctl", &["stop", "-s", "-m", "fast", "-D", &self.data()]);
+    }
+
+    /// Gives a file to the user of the server, who alone may read it.
+    pub fn hand_over(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.folder.join(name);
+        std::fs::write(&path, text).expect("write a file");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("close it");
+        if let Some((uid, gid)) = self.user {
+            chown(&path, Some(uid), Some(gid)).expect("give it away");
+        }
     }
 
     pub fn url(&self, database: &str) -> String {
