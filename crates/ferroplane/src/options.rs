@@ -18,7 +18,7 @@ pub enum StoreChoice {
     /// SQLite, the file in the root directory.
     Embedded,
     Sqlite(PathBuf),
-    Postgres(Dsn),
+    Postgres(Box<Dsn>),
 }
 
 #[derive(Clone, Debug)]
@@ -296,7 +296,7 @@ fn postgres(given: &Given<'_>, text: &str) -> Result<StoreChoice, Error> {
     let tls = TlsFiles { ca, certificate, key };
     let password = std::env::var("PGPASSWORD").ok();
     match Dsn::parse(text, tls, password.as_deref()) {
-        Ok(dsn) => Ok(StoreChoice::Postgres(dsn)),
+        Ok(dsn) => Ok(StoreChoice::Postgres(dsn.into())),
         Err(e) => Err(Error::value("etcd-servers", shown_dsn(text), e.what())),
     }
 }

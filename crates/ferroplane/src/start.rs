@@ -296,7 +296,9 @@ fn root_ca(options: &Options, pair: &keys::Pair) -> Result<String> {
 
 async fn open_store(options: &Options, root: Option<&RootDir>) -> Result<Arc<dyn Store>> {
     let path = match (&options.store, root) {
-        (StoreChoice::Postgres(dsn), _) => return Ok(open_postgres(options, dsn.clone()).await?),
+        (StoreChoice::Postgres(dsn), _) => {
+            return Ok(open_postgres(options, (**dsn).clone()).await?);
+        }
         (StoreChoice::Sqlite(path), _) => path.clone(),
         (StoreChoice::Embedded, Some(root)) => root.store_file(),
         (StoreChoice::Embedded, None) => {

@@ -11,7 +11,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::postgres::dsn::{Dsn, DsnError, chain};
 use crate::postgres::schema::{self, Unfit};
-use crate::postgres::session::{ConnectError, connect};
+use crate::postgres::session::{ConnectError, connect, dial};
 use crate::postgres::settle;
 use crate::postgres::tls::Connector;
 
@@ -131,9 +131,13 @@ async fn create_database(dsn: &Dsn, tls: &Connector) -> Result<(), PostgresError
         dsn: shown.clone(),
         why: format!("the database {name} does not exist and cannot be made ({why})"),
     };
-    let (client, _drive) = connect(&beside, tls, None).await.map_err(|e| refused(e.to_string()))?;
+    let (client, _drive) = dial(&beside, tls, None).await.map_err(|e| refused(e.to_string()))?;
     tracing::info!(name, "making the database");
-    let create = format!("CREATE DATABASE \"{}\"", name.replace('"', "\"\""));
+    // Names sort by bytes in any case; and the server's own encoding may be another.
+    let create = format!(
+        "CREATE DATABASE \"{}\" ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
+        name.replace('"', "\"\"")
+    );
     match client.batch_execute(&create).await {
         Ok(()) => Ok(()),
         // Another server that starts at the same time was faster.

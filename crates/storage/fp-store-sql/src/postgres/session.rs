@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::error::Severity;
-use tokio_postgres::{AsyncMessage, Client, Notification, Statement};
+use tokio_postgres::{AsyncMessage, Client, Notification, SimpleQueryMessage, Statement};
 
 use crate::postgres::dsn::{Dsn, chain};
 use crate::postgres::sql::{Sql, Statements};
@@ -24,6 +24,9 @@ const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 /// Connecting and checking together take no longer.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// As `server_version_num` has it: 12.
+const VERSION_MIN: u32 = 120_000;
 
 /// A transaction of ours that stands still holds up every other writer, so the server ends it.
 const SETTINGS: &str = "SET idle_in_transaction_session_timeout = '10s'; \
@@ -42,7 +45,7 @@ pub(crate) enum ConnectError {
     #[error("it is CockroachDB, which lacks the locks that order the writes")]
     Cockroach,
     #[error("its version {0} is not 12 or newer")]
-    Version(i32),
+    Version(String),
     #[error("it has not answered in {} s", SETUP_TIMEOUT.as_secs())]
     Silent,
 }
@@ -80,26 +83,36 @@ pub(crate) async fn connect(
     on_notification: Option<OnNotification>,
 ) -> Result<(Client, Owned), ConnectError> {
     let setup = async {
-        let connected = dsn.config.connect(tls.clone()).await;
-        let (client, mut connection) = connected.map_err(|e| match takes_no_writes(&e) {
-            true => ConnectError::Standby,
-            false => e.into(),
-        })?;
-        let drive = Owned::spawn(async move {
-            while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
-                match (message, &on_notification) {
-                    (AsyncMessage::Notification(n), Some(hear)) => hear(&n),
-                    (AsyncMessage::Notice(n), _) => {
-                        tracing::debug!(notice = %n.message(), "PostgreSQL")
-                    }
-                    _ => {}
-                }
-            }
-        });
+        let (client, drive) = dial(dsn, tls, on_notification).await?;
         set_up(&client).await?;
         Ok((client, drive))
     };
     timeout(SETUP_TIMEOUT, setup).await.unwrap_or(Err(ConnectError::Silent))
+}
+
+/// A connection as it comes.
+pub(crate) async fn dial(
+    dsn: &Dsn,
+    tls: &Connector,
+    on_notification: Option<OnNotification>,
+) -> Result<(Client, Owned), ConnectError> {
+    let connected = dsn.config.connect(tls.clone()).await;
+    let (client, mut connection) = connected.map_err(|e| match takes_no_writes(&e) {
+        true => ConnectError::Standby,
+        false => e.into(),
+    })?;
+    let drive = Owned::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+            match (message, &on_notification) {
+                (AsyncMessage::Notification(n), Some(hear)) => hear(&n),
+                (AsyncMessage::Notice(n), _) => {
+                    tracing::debug!(notice = %n.message(), "PostgreSQL");
+                }
+                _ => {}
+            }
+        }
+    });
+    Ok((client, drive))
 }
 
 /// The driver looks at this itself while it looks for the primary.
@@ -110,26 +123,32 @@ fn takes_no_writes(e: &tokio_postgres::Error) -> bool {
 async fn set_up(client: &Client) -> Result<(), ConnectError> {
     let about = "SELECT pg_is_in_recovery(), current_setting('server_encoding'), \
                  current_setting('synchronous_commit'), current_setting('fsync'), \
-                 current_setting('server_version_num')::integer, version()";
-    let row = client.query_one(about, &[]).await?;
-    if row.get::<_, String>(5).to_lowercase().contains("cockroachdb") {
+                 current_setting('server_version_num'), version()";
+    // Unprepared: in front of a pooler, which is found out later, that would fail without a reason.
+    let answer = client.simple_query(about).await?;
+    let row = answer.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let about = |column| row.and_then(|row| row.get(column)).unwrap_or_default();
+    if about(5).to_lowercase().contains("cockroachdb") {
         return Err(ConnectError::Cockroach);
     }
-    if row.get::<_, i32>(4) < 120_000 {
-        return Err(ConnectError::Version(row.get(4)));
+    match about(4).parse() {
+        Ok(VERSION_MIN..) => {}
+        _ => return Err(ConnectError::Version(about(4).to_owned())),
     }
-    if row.get(0) {
+    if about(0) == "t" {
         return Err(ConnectError::Standby);
     }
-    let encoding: String = row.get(1);
-    if encoding != "UTF8" {
-        return Err(ConnectError::Encoding(encoding));
+    if about(1) != "UTF8" {
+        return Err(ConnectError::Encoding(about(1).to_owned()));
     }
-    if row.get::<_, &str>(3) != "on" {
+    if about(3) != "on" {
         tracing::warn!("PostgreSQL runs with fsync=off: a power loss takes acknowledged writes");
     }
     client.batch_execute(SETTINGS).await?;
-    if row.get::<_, &str>(2) == "off" {
+    if about(2) == "off" {
         client.batch_execute("SET synchronous_commit = on").await?;
     }
     Ok(())

@@ -112,7 +112,17 @@ async fn a_list_is_of_a_settled_revision() {
     execute(&stalled, "BEGIN").await;
     insert(&stalled, "/stalled").await;
     put(&store, "/ours", "1").await;
-    let list = store.list(ListQuery::default());
+    let mut list = store.list(ListQuery::default());
+    // Many times as many questions as a list needs.
+    let questions = async {
+        for _ in 0..100 {
+            store.head().await.expect("head");
+        }
+    };
+    tokio::select! {
+        page = &mut list => panic!("a list that may lack a row: {page:?}"),
+        () = questions => {}
+    }
     let (page, ()) = tokio::join!(list, execute(&stalled, "COMMIT"));
     let page = page.expect("list");
     let keys: Vec<_> = page.rows.iter().map(|row| &*row.key).collect();
