@@ -205,6 +205,30 @@ async fn sessions_may_end_at_any_time() {
     assert!(acknowledged.iter().all(|revision| told.binary_search(revision).is_ok()));
 }
 
+/// A server whose commits are not durable by default is told to make ours so, in every session
+/// before its first commit.
+#[tokio::test]
+async fn commits_are_durable_whatever_the_default() {
+    let settings = ["synchronous_commit=off", "log_statement=all", "log_line_prefix=%p|"];
+    let cluster = Cluster::start(&settings);
+    let store = open(&cluster.fresh_database()).await;
+    put(&store, "/a", "1").await;
+    store.close().await;
+    cluster.shut_down();
+    let log = std::fs::read_to_string(cluster.folder().join("log")).expect("read the log");
+    let session = |line: &str| line.split('|').next().unwrap_or_default().to_owned();
+    let first = |what: &str, pid: &str| {
+        log.lines().position(|line| line.contains(what) && session(line) == pid)
+    };
+    let writers: Vec<_> =
+        log.lines().filter(|line| line.contains("INSERT INTO kine (id")).map(session).collect();
+    assert!(!writers.is_empty(), "{log}");
+    for pid in writers {
+        let set = first("SET synchronous_commit = on", &pid).expect("it is set");
+        assert!(set < first("INSERT INTO kine (id", &pid).expect("it inserts"));
+    }
+}
+
 /// A standby is refused, and not used when the server has become one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_is_never_used() {
