@@ -12,7 +12,7 @@ use fp_base::Revision;
 use fp_etcd::Endpoint;
 use fp_net::{BindOptions, Listener, PemPair, Serving, Tls, TlsOptions};
 use fp_store::{MemoryStore, Store};
-use fp_store_sql::SqliteStore;
+use fp_store_sql::{PostgresConfig, PostgresStore, SqliteStore};
 use tracing::{info, warn};
 
 use crate::keys;
@@ -49,7 +49,7 @@ async fn serve(options: &Options) -> Result<()> {
         Listen::Unix(path) => Listener::bind_unix(path)?,
     };
     let url = url(&options.listen, listener.addr(), tls.is_some());
-    let store = open(options)?;
+    let store = open(options).await?;
     let endpoint = Endpoint::new(fp_etcd::Config {
         store: store.clone(),
         version: options.version.clone(),
@@ -89,9 +89,22 @@ fn url(listen: &Listen, bound: SocketAddr, tls: bool) -> String {
     }
 }
 
-fn open(options: &Options) -> Result<Arc<dyn Store>> {
+async fn open(options: &Options) -> Result<Arc<dyn Store>> {
+    // As kine: what was written since the last round is kept.
+    let compact_keep = options.compact_interval.unwrap_or_default();
     let path = match &options.backend {
         Backend::Memory => return Ok(MemoryStore::starting_at(Revision(1))),
+        Backend::Postgres(dsn) => {
+            let config = PostgresConfig {
+                dsn: (**dsn).clone(),
+                n_readers: N_READERS,
+                ring_bytes_max: RING_BYTES,
+                compact_interval: options.compact_interval,
+                compact_keep,
+                compact_keep_revisions: options.compact_min_retain,
+            };
+            return Ok(PostgresStore::open(config).await?);
+        }
         Backend::Sqlite(path) => path,
     };
     if let Some(folder) = path.parent().filter(|folder| *folder != Path::new("")) {
@@ -102,8 +115,7 @@ fn open(options: &Options) -> Result<Arc<dyn Store>> {
         n_readers: N_READERS,
         ring_bytes_max: RING_BYTES,
         compact_interval: options.compact_interval,
-        // As kine: what was written since the last round is kept.
-        compact_keep: options.compact_interval.unwrap_or_default(),
+        compact_keep,
         compact_keep_revisions: options.compact_min_retain,
     })?)
 }

@@ -33,7 +33,8 @@ use Class::{Acts, NoMeaning, Refused};
 const POOL: &str = "connections to the database are few and stay open";
 const SQL_LOG: &str = "slow statements are not logged";
 const STEPS: &str = "compaction goes in small steps that need no setting";
-const NETWORK_DB: &str = "it is for a database over the network, and SQLite is a file";
+const SKIP_VERIFY: &str =
+    "write sslmode=require in --endpoint to encrypt without a check of who answers";
 const T4: &str = "it belongs to kine's t4 driver, which is not supported";
 
 pub const FLAGS: &[Flag] = &[
@@ -45,12 +46,15 @@ pub const FLAGS: &[Flag] = &[
     value(
         "endpoint",
         "KINE_ENDPOINT",
-        Acts("sqlite://./db/state.db", "The store: sqlite://<file>, or memory:// to keep nothing"),
+        Acts(
+            "sqlite://./db/state.db",
+            "The store: sqlite://<file>, postgres://user:password@host:port/database, or memory:// to keep nothing",
+        ),
     ),
-    value("ca-file", "KINE_CA_FILE", Refused(NETWORK_DB)),
-    value("cert-file", "KINE_CERT_FILE", Refused(NETWORK_DB)),
-    value("key-file", "KINE_KEY_FILE", Refused(NETWORK_DB)),
-    switch("skip-verify", "KINE_SKIP_VERIFY", Refused(NETWORK_DB)),
+    value("ca-file", "KINE_CA_FILE", Acts("", "CAs of the database's certificate (PostgreSQL)")),
+    value("cert-file", "KINE_CERT_FILE", Acts("", "The client certificate for the database")),
+    value("key-file", "KINE_KEY_FILE", Acts("", "Its key")),
+    switch("skip-verify", "KINE_SKIP_VERIFY", Refused(SKIP_VERIFY)),
     value("log-format", "KINE_LOG_FORMAT", Acts("plain", "plain or json")),
     value(
         "metrics-bind-address",

@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fp_store_sql::{Dsn, shown_dsn};
+
 use super::flags::Given;
 use crate::flags::Error;
 
@@ -22,6 +24,7 @@ pub enum Backend {
     /// Nothing is kept.
     Memory,
     Sqlite(PathBuf),
+    Postgres(Box<Dsn>),
 }
 
 impl fmt::Display for Backend {
@@ -29,6 +32,7 @@ impl fmt::Display for Backend {
         match self {
             Self::Memory => f.write_str("memory://"),
             Self::Sqlite(path) => write!(f, "sqlite://{}", path.display()),
+            Self::Postgres(dsn) => dsn.fmt(f),
         }
     }
 }
@@ -68,7 +72,7 @@ pub struct Options {
 impl Options {
     /// The options, and warnings about flags that do nothing here.
     pub fn from_flags(given: &Given<'_>) -> Result<(Self, Vec<String>), Error> {
-        let backend = backend(&given.text("endpoint"))?;
+        let backend = backend(given, &given.text("endpoint"))?;
         let warnings = given.check_classes()?;
         let (listen, wants_tls) = listen(&given.text("listen-address"))?;
         let tls = tls(given)?;
@@ -132,8 +136,27 @@ fn address(flag: &'static str, text: &str) -> Result<SocketAddr, Error> {
     found.ok_or_else(|| Error::value(flag, text, "is not an address of the form host:port"))
 }
 
-fn backend(text: &str) -> Result<Backend, Error> {
+/// As kine uses them: TLS to the database.
+const DATABASE_FLAGS: [&str; 3] = ["ca-file", "cert-file", "key-file"];
+
+fn postgres(given: &Given<'_>, text: &str) -> Result<Backend, Error> {
+    let [ca, certificate, key] = DATABASE_FLAGS.map(|flag| given.set(flag).map(PathBuf::from));
+    let tls = fp_store_sql::TlsFiles { ca, certificate, key };
+    let password = std::env::var("PGPASSWORD").ok();
+    match Dsn::parse(text, tls, password.as_deref()) {
+        Ok(dsn) => Ok(Backend::Postgres(dsn.into())),
+        Err(e) => Err(Error::value("endpoint", shown_dsn(text), e.what())),
+    }
+}
+
+fn backend(given: &Given<'_>, text: &str) -> Result<Backend, Error> {
     let (scheme, rest) = text.split_once("://").unwrap_or((text, ""));
+    if matches!(scheme, "postgres" | "postgresql") {
+        return postgres(given, text);
+    }
+    if let Some((flag, file)) = DATABASE_FLAGS.iter().find_map(|f| Some((*f, given.set(f)?))) {
+        return Err(Error::value(flag, file, "is for a store at postgres://"));
+    }
     let refused = |why: &str| Err(Error::value("endpoint", text, why));
     match scheme {
         "sqlite" => {
@@ -145,16 +168,13 @@ fn backend(text: &str) -> Result<Backend, Error> {
             Ok(Backend::Sqlite(path.into()))
         }
         "memory" => Ok(Backend::Memory),
-        "postgres" | "postgresql" => {
-            refused("PostgreSQL is not built yet; use sqlite://<file> or memory://")
-        }
         "mysql" | "nats" | "jetstream" | "t4" => {
-            refused("this kind of store is not supported; use sqlite://<file> or memory://")
+            refused("this kind of store is not supported; use sqlite://<file> or postgres://...")
         }
         "http" | "https" | "etcd3" => {
             refused("an etcd behind this endpoint is not built; clients can use that etcd itself")
         }
-        _ => refused("is no store; use sqlite://<file> or memory://"),
+        _ => refused("is no store; use sqlite://<file>, postgres://... or memory://"),
     }
 }
 
@@ -260,28 +280,27 @@ mod tests {
     fn refusals() {
         let refused = |args: &[&str], want| check(args, &[], want);
         refused(
-            &["--endpoint=postgres://h/d"],
+            &["--endpoint=postgres://u:secret@h/d?sslmode=what"],
             expect![
-                "--endpoint=postgres://h/d: PostgreSQL is not built yet; use sqlite://<file> or memory://"
+                "--endpoint=postgres://u@h/d?sslmode=what: sslmode=what is not disable, allow, prefer, require, verify-ca or verify-full"
             ],
         );
+        refused(&["--ca-file=c"], expect!["--ca-file=c: is for a store at postgres://"]);
         refused(
             &["--endpoint=nats://h"],
             expect![
-                "--endpoint=nats://h: this kind of store is not supported; use sqlite://<file> or memory://"
+                "--endpoint=nats://h: this kind of store is not supported; use sqlite://<file> or postgres://..."
             ],
         );
         refused(
             &["--endpoint=what"],
-            expect!["--endpoint=what: is no store; use sqlite://<file> or memory://"],
+            expect![
+                "--endpoint=what: is no store; use sqlite://<file>, postgres://... or memory://"
+            ],
         );
         refused(
             &["--s3-bucket=b"],
             expect!["--s3-bucket=b: it belongs to kine's t4 driver, which is not supported"],
-        );
-        refused(
-            &["--ca-file=c"],
-            expect!["--ca-file=c: it is for a database over the network, and SQLite is a file"],
         );
         refused(
             &["--listen-address=https://127.0.0.1:1"],

@@ -21,6 +21,7 @@ mod sql;
 mod tls;
 mod writer;
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -226,8 +227,8 @@ impl Store for PostgresStore {
     }
 
     async fn count_range(&self, from: &str, end: Option<&str>, at: Revision) -> Result<u64, Error> {
-        let end = end.map_or_else(|| range_end(""), str::to_owned);
-        self.shared.count(from, &end, at).await
+        let end = end.map_or_else(|| range_end("").into(), bound);
+        self.shared.count(&bound(from), &end, at).await
     }
 
     async fn size_bytes(&self) -> Result<Option<u64>, Error> {
@@ -391,6 +392,15 @@ fn range_end(prefix: &str) -> String {
     const LAST: char = char::MAX;
     prefix_end(prefix)
         .unwrap_or_else(|| LAST.to_string().repeat(KEY_BYTES_MAX / LAST.len_utf8() + 1))
+}
+
+/// A bound of a range as PostgreSQL can hold it, which knows no NUL. No key has one either, so what
+/// is behind it says nothing, and the least key after `a` and NUL begins with `a` and 1.
+fn bound(text: &str) -> Cow<'_, str> {
+    match text.split_once('\0') {
+        Some((head, _)) => Cow::Owned(format!("{head}\u{1}")),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// From the columns id, deleted, created, create_revision, lease, value, of which `first` is the

@@ -22,7 +22,7 @@ use crate::postgres::plan::{self, Plan, Resolved};
 use crate::postgres::session::{Session, away, is_refusal};
 use crate::postgres::settle::{self, Suspects, n_without_gap};
 use crate::postgres::sql::Sql;
-use crate::postgres::{Shared, log_row, newest, range_end};
+use crate::postgres::{Shared, bound, log_row, newest, range_end};
 use crate::queue::{Gather, Write};
 use crate::record::{self, Newest};
 
@@ -304,8 +304,9 @@ impl Writer {
         // The statements go out together; each looks at the table when it is its turn.
         let ranges = plan::ranges(txns.clone());
         let last = range_end("");
-        let ranges_from: Vec<_> = ranges.iter().map(|(from, ..)| *from).collect();
-        let ranges_end: Vec<_> = ranges.iter().map(|(_, end, _)| end.unwrap_or(&last)).collect();
+        let ranges_from: Vec<_> = ranges.iter().map(|(from, ..)| bound(from)).collect();
+        let ranges_end: Vec<_> =
+            ranges.iter().map(|(_, end, _)| bound(end.unwrap_or(&last))).collect();
         let ranges_since: Vec<_> = ranges.iter().map(|(.., since)| *since).collect();
         let changes: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
             [&ranges_from, &ranges_end, &ranges_since];
