@@ -1,8 +1,9 @@
 //! What the servers write in turn, and must find again.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
-use it::{Answer, Server};
+use it::{Answer, PATIENCE, Server};
 use serde_json::{Value, json};
 
 const WORKSPACES: &str = "/apis/tenancy.kcp.io/v1alpha1/workspaces";
@@ -81,7 +82,14 @@ impl Content {
             "spec": {"reference": {"export": export}},
         });
         let url = format!("/clusters/{at}{BINDINGS}");
-        let made = server.admin("POST", &url, &with_kind(BINDINGS, body));
+        let bind = || server.admin("POST", &url, &with_kind(BINDINGS, body.clone()));
+        // Go kcp looks the export up in a cache, which may not have it yet.
+        let deadline = Instant::now() + PATIENCE;
+        let mut made = bind();
+        while made.code == 403 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(100));
+            made = bind();
+        }
         assert_eq!(made.code, 201, "{url}: {}", made.text());
         let path = format!("/apis/{}/v1/namespaces/default/bulbs", group(exporter));
         self.create(server, at, &path, json!({"metadata": {"name": "b"}, "spec": {"size": 1}}));
