@@ -60,6 +60,26 @@ pub async fn run(config: &Config, content: &Content, client: &LocalClient) -> Re
     Err(Error::Endless)
 }
 
+/// Waits until all that a bootstrap makes is there, whoever makes it.
+pub async fn completed(config: &Config, content: &Content) {
+    loop {
+        let seen = content.0.revision();
+        if is_complete(config, content) {
+            return;
+        }
+        // Nothing is lost when the wait ends early: it only looks again.
+        let _ = content.0.wait_for(fp_base::Revision(seen.0 + 1), PATIENCE).await;
+    }
+}
+
+/// What a server would write otherwise than another (its own URLs, once it leads) does not count.
+fn is_complete(config: &Config, content: &Content) -> bool {
+    let levels = bootstrap::plan(config, &|cluster, gr, namespace, name| {
+        content.get(cluster, gr, namespace, name)
+    });
+    levels.iter().flat_map(|l| &l.writes).all(|write| write.kind == WriteKind::Update)
+}
+
 async fn run_level(level: Level, client: &LocalClient) -> Result<(), Error> {
     debug!(level = level.name, writes = level.writes.len(), "bootstrap");
     let deadline = tokio::time::Instant::now() + PATIENCE;

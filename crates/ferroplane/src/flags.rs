@@ -142,6 +142,37 @@ const ACTING: &[Flag] = &[
     acts("etcd-compaction-interval", Value, "5m0s", "How often history is compacted; 0 is never"),
     acts("run-controllers", Bool, "true", "Run the controllers in this process"),
     acts(
+        "enable-leader-election",
+        Bool,
+        "false",
+        "Of the servers on one store with this flag, only the elected leader bootstraps and runs the controllers",
+    ),
+    acts(
+        "leader-election-namespace",
+        Value,
+        "kube-system",
+        "The namespace of the election's Lease, in system:admin",
+    ),
+    acts("leader-election-name", Value, "kcp-controllers", "The name of the election's Lease"),
+    acts(
+        "leader-election-lease-duration",
+        Value,
+        "8s",
+        "How long the others wait for a leader that does not renew; whole seconds",
+    ),
+    acts(
+        "leader-election-renew-deadline",
+        Value,
+        "5s",
+        "A leader that has not renewed for this long steps down",
+    ),
+    acts(
+        "leader-election-retry-period",
+        Value,
+        "2s",
+        "How often a leader renews, and one that failed tries again",
+    ),
+    acts(
         "home-workspaces-home-creator-groups",
         List,
         "system:authenticated",
@@ -292,8 +323,6 @@ const PLAIN: &[(Class, Kind, &[&str])] = &[
             "authorization-webhook-version",
             "authorization-webhook-cache-authorized-ttl",
             "authorization-webhook-cache-unauthorized-ttl",
-            "leader-election-namespace",
-            "leader-election-name",
             "cache-kubeconfig",
             "cache-server-kubeconfig-file",
             "authentication-config",
@@ -344,7 +373,6 @@ const PLAIN: &[(Class, Kind, &[&str])] = &[
         Refused,
         Bool,
         &[
-            "enable-leader-election",
             "enable-bootstrap-token-auth",
             "shutdown-send-retry-after",
             "encryption-provider-config-automatic-reload",
@@ -570,7 +598,7 @@ mod tests {
         let m = parse(&["--oidc-issuer-url=https://x"]);
         let refused = Given(&m).check_classes().unwrap_err().to_string();
         assert_eq!(refused, "--oidc-issuer-url is not available in this version of Ferroplane");
-        let m = parse(&["--enable-leader-election=false"]);
+        let m = parse(&["--enable-bootstrap-token-auth=false"]);
         assert_eq!(Given(&m).check_classes(), Ok(vec![]));
     }
 

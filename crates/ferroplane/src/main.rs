@@ -8,6 +8,7 @@ mod flags;
 mod gates;
 mod issuer;
 mod keys;
+mod leading;
 mod logging;
 mod options;
 mod progress;

@@ -36,6 +36,16 @@ pub struct Tls {
     pub h2_streams_max: u32,
 }
 
+/// The election of the server whose controllers run.
+#[derive(Clone, Debug)]
+pub struct ElectionOptions {
+    pub namespace: String,
+    pub name: String,
+    pub lease_duration: Duration,
+    pub renew_deadline: Duration,
+    pub retry_period: Duration,
+}
+
 #[derive(Clone, Debug)]
 pub struct Options {
     /// `None`: no files.
@@ -60,6 +70,8 @@ pub struct Options {
     pub store: StoreChoice,
     pub compact_interval: Option<Duration>,
     pub run_controllers: bool,
+    /// `None`: this server leads always.
+    pub election: Option<ElectionOptions>,
     pub shutdown_delay: Duration,
     pub json_logs: bool,
     pub verbosity: u8,
@@ -117,6 +129,7 @@ impl Options {
             )
             .filter(|d| !d.is_zero()),
             run_controllers: given.bool("run-controllers", true)?,
+            election: election(given)?,
             shutdown_delay: given.duration("shutdown-delay-duration", Duration::ZERO)?,
             json_logs: json_logs(given)?,
             verbosity: given.number("v", 2)?,
@@ -220,6 +233,40 @@ fn service_account_keys(given: &Given<'_>) -> Vec<PathBuf> {
         keys.extend(given.set(flag).map(PathBuf::from));
     }
     keys
+}
+
+/// client-go's checks of the durations, and that the Lease can hold them. kcp fixes them at 60 s,
+/// 5 s and 2 s; a lease of 8 s lets another server act within ten seconds of a crash.
+fn election(given: &Given<'_>) -> Result<Option<ElectionOptions>, Error> {
+    const LEASE: &str = "leader-election-lease-duration";
+    const DEADLINE: &str = "leader-election-renew-deadline";
+    const RETRY: &str = "leader-election-retry-period";
+    let enabled = given.bool("enable-leader-election", false)?;
+    let lease_duration = given.duration(LEASE, Duration::from_secs(8))?;
+    let renew_deadline = given.duration(DEADLINE, Duration::from_secs(5))?;
+    let retry_period = given.duration(RETRY, Duration::from_secs(2))?;
+    let refused = |flag, value: Duration, why: &str| Error::value(flag, format!("{value:?}"), why);
+    if lease_duration.subsec_nanos() != 0 || lease_duration.is_zero() {
+        return Err(refused(LEASE, lease_duration, "is not whole seconds, at least one"));
+    }
+    if renew_deadline >= lease_duration {
+        let why = "must be shorter than --leader-election-lease-duration";
+        return Err(refused(DEADLINE, renew_deadline, why));
+    }
+    // client-go's JitterFactor.
+    if retry_period.is_zero() || retry_period.mul_f64(1.2) >= renew_deadline {
+        let why =
+            "must be above zero, and 1.2 times it shorter than --leader-election-renew-deadline";
+        return Err(refused(RETRY, retry_period, why));
+    }
+    let text = |flag: &'static str, default: &str| given.set(flag).unwrap_or(default).to_owned();
+    Ok(enabled.then(|| ElectionOptions {
+        namespace: text("leader-election-namespace", "kube-system"),
+        name: text("leader-election-name", "kcp-controllers"),
+        lease_duration,
+        renew_deadline,
+        retry_period,
+    }))
 }
 
 fn json_logs(given: &Given<'_>) -> Result<bool, Error> {
@@ -380,6 +427,18 @@ mod tests {
             "--etcd-servers=postgres://u@a/kine: sslmode=verify-full needs sslrootcert=<file> or --etcd-cafile",
         );
         check(&["--etcd-cafile=/c"], "--etcd-cafile=/c: is for a store at postgres://");
+        check(
+            &["--leader-election-lease-duration=1500ms"],
+            "--leader-election-lease-duration=1.5s: is not whole seconds, at least one",
+        );
+        check(
+            &["--leader-election-lease-duration=4s"],
+            "--leader-election-renew-deadline=5s: must be shorter than --leader-election-lease-duration",
+        );
+        check(
+            &["--leader-election-renew-deadline=2s"],
+            "--leader-election-retry-period=2s: must be above zero, and 1.2 times it shorter than --leader-election-renew-deadline",
+        );
         check(&["--secure-port=0"], "--secure-port=0: needs --experimental-bind-free-port");
         check(
             &["--batteries-included=+user,-workspace-types"],

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use fp_auth::Authenticator;
 use fp_auth::authenticate::{Chain, ClientCert, TokenFile};
-use fp_auth::{Authenticator, User};
 use fp_controllers::routes;
 use fp_controllers::table::CONTROLLERS;
 use fp_controllers::world::World;
@@ -21,10 +21,9 @@ use fp_keyspace::Layout;
 use fp_net::{BindOptions, Listener, PemPair, Serving, Tls, TlsOptions};
 use fp_object::json::STACK_BYTES;
 use fp_registry::store::StoreBackend;
-use fp_runtime::Runner;
 use fp_store::Store;
 use fp_store_sql::{PostgresConfig, PostgresStore, SqliteStore};
-use fp_verbs::{LocalClient, Surface};
+use fp_verbs::Surface;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
@@ -32,6 +31,7 @@ use tracing::{info, warn};
 use crate::address::{self, Urls};
 use crate::admin::{self, Accounts};
 use crate::content::Content;
+use crate::leading::{Duties, Leading, StartControllers};
 use crate::options::{Options, StoreChoice};
 use crate::progress::Progress;
 use crate::root_dir::{self, RootDir};
@@ -79,7 +79,7 @@ pub fn run(options: &Options, warnings: &[String]) -> Result<()> {
 struct Running {
     serving: Serving,
     server: Arc<Server>,
-    controllers: Option<Runner>,
+    leading: Leading,
     pump: JoinHandle<()>,
     store: Arc<dyn Store>,
 }
@@ -133,19 +133,39 @@ async fn serve(options: &Options, root: Option<&RootDir>, progress: &mut Progres
     let serving = fp_net::serve(listener, tls, options.tls.h2_streams_max, move |request, peer| {
         handler.clone().handle(request, peer)
     });
-    let root_ca = root_ca(options, &pair)?;
-    let controllers = options
-        .run_controllers
-        .then(|| start_controllers(&surface, &informer, &indexes, &urls, root_ca));
-    progress.step("Serving; controllers started");
+    let duties = Arc::new(Duties {
+        start_controllers: controllers(
+            &surface,
+            &informer,
+            &indexes,
+            &urls,
+            root_ca(options, &pair)?,
+        ),
+        bootstrap: bootstrap_config(options, &urls),
+        content: Content(informer.clone()),
+        surface,
+    });
+    let leading = match &options.election {
+        // As in kcp: a server without controllers has nothing to be elected for.
+        _ if !options.run_controllers => Leading::Never,
+        None => Leading::Always((duties.start_controllers)(duties.controllers_client())),
+        Some(election) => Leading::stand(election, duties.clone(), informer.clone()),
+    };
+    progress.step(match &leading {
+        Leading::Elected { .. } => "Serving; standing for leader",
+        Leading::Always(_) | Leading::Never => "Serving; controllers started",
+    });
 
-    let running = Running { serving, server, controllers, pump, store };
-    let content = Content(informer);
-    let client =
-        LocalClient::new(surface, Arc::new(User::new("system:apiserver", &["system:masters"])));
+    let elected = matches!(leading, Leading::Elected { .. });
+    let running = Running { serving, server, leading, pump, store };
     let mut stop = stop_signals()?;
-    let config = bootstrap_config(options, &urls);
-    let bootstrapping = pin!(bootstrap::run(&config, &content, &client));
+    let client = duties.server_client();
+    let bootstrapping = pin!(async {
+        match elected {
+            true => Ok(bootstrap::completed(&duties.bootstrap, &duties.content).await),
+            false => bootstrap::run(&duties.bootstrap, &duties.content, &client).await,
+        }
+    });
     tokio::select! {
         outcome = told_when_slow(bootstrapping) => {
             if let Err(error) = outcome {
@@ -183,13 +203,11 @@ async fn told_when_slow<F: Future>(bootstrapping: Pin<&mut F>) -> F::Output {
 
 impl Running {
     /// Ends in order: not ready, then no new requests, then what runs, last the store.
-    async fn end(mut self, delay: Duration) {
+    async fn end(self, delay: Duration) {
         info!("shutting down");
         self.server.begin_drain();
         tokio::time::sleep(delay).await;
-        if let Some(controllers) = self.controllers.take() {
-            controllers.stop().await;
-        }
+        self.leading.stop().await;
         self.server.end_watches();
         let cut = self.serving.drain(DRAIN).await;
         if cut.n_cut > 0 {
@@ -348,32 +366,34 @@ fn health(informer: &Arc<Informer>, ready: &Arc<AtomicBool>) -> Health {
     )
 }
 
-fn start_controllers(
+/// What starts the controllers, as often as this server comes to lead.
+fn controllers(
     surface: &Surface,
     informer: &Arc<Informer>,
     indexes: &Indexes,
     urls: &Urls,
     root_ca_pem: String,
-) -> Runner {
-    let world = Arc::new(World {
-        informer: informer.clone(),
-        directory: surface.directory.clone(),
-        resolver: surface.resolver.clone(),
-        client: LocalClient::new(
-            surface.clone(),
-            Arc::new(User::new("system:kcp:controllers", &["system:masters"])),
-        ),
-        types: indexes.types.clone(),
-        outlines: Default::default(),
-        config: fp_controllers::world::Config {
-            shard_name: SHARD.into(),
-            base_url: urls.base.clone(),
-            external_url: urls.external.clone(),
-            virtual_workspace_url: urls.virtual_workspace.clone(),
-            root_ca_pem,
-        },
-    });
-    routes::start(CONTROLLERS, &world, informer)
+) -> StartControllers {
+    let (surface, informer, types) = (surface.clone(), informer.clone(), indexes.types.clone());
+    let config = fp_controllers::world::Config {
+        shard_name: SHARD.into(),
+        base_url: urls.base.clone(),
+        external_url: urls.external.clone(),
+        virtual_workspace_url: urls.virtual_workspace.clone(),
+        root_ca_pem,
+    };
+    Box::new(move |client| {
+        let world = Arc::new(World {
+            informer: informer.clone(),
+            directory: surface.directory.clone(),
+            resolver: surface.resolver.clone(),
+            client,
+            types: types.clone(),
+            outlines: Default::default(),
+            config: config.clone(),
+        });
+        routes::start(CONTROLLERS, &world, &informer)
+    })
 }
 
 /// The one shard that is served.

@@ -34,7 +34,8 @@ pub struct Informer {
     /// By resource; a resource that several exports bring has a table for each.
     tables: RwLock<HashMap<Gr, Vec<Arc<Table>>>>,
     observers: RwLock<Vec<(Option<TableId>, Observer)>>,
-    followers: RwLock<Vec<Observer>>,
+    /// With the number that [`Informer::unfollow`] knows them by.
+    followers: RwLock<Vec<(u64, Observer)>>,
     /// Held while changes are made: there is one feeder at a time.
     feed: Mutex<Feed>,
     revision: Arc<AtomicI64>,
@@ -44,6 +45,7 @@ pub struct Informer {
 
 struct Feed {
     ring_bytes: usize,
+    n_followed: u64,
     /// The revision of the last load: tables made later are known to be empty since then.
     loaded: Revision,
 }
@@ -59,7 +61,7 @@ impl Informer {
             tables: RwLock::default(),
             observers: RwLock::default(),
             followers: RwLock::default(),
-            feed: Mutex::new(Feed { ring_bytes: 0, loaded: Revision::ZERO }),
+            feed: Mutex::new(Feed { ring_bytes: 0, n_followed: 0, loaded: Revision::ZERO }),
             revision: Arc::default(),
             moved: watch::Sender::new(Revision::ZERO),
             ring_bytes_max,
@@ -144,16 +146,25 @@ impl Informer {
     }
 
     /// Like [`Informer::observe`] for all tables, but called when readers can see the change: for
-    /// those who go and read, such as controllers.
-    pub fn follow(&self, follower: Observer) {
-        let _feed = self.feed.lock();
+    /// those who go and read, such as controllers. The number is for [`Informer::unfollow`].
+    pub fn follow(&self, follower: Observer) -> u64 {
+        let mut feed = self.feed.lock();
+        feed.n_followed += 1;
+        let number = feed.n_followed;
         for known in &self.tables() {
             let entries: Vec<_> = known.state.read().entries.values().cloned().collect();
             for entry in entries {
                 follower(known.id(), &Change { kind: ChangeKind::Added, entry, old: None });
             }
         }
-        self.followers.write().push(follower);
+        self.followers.write().push((number, follower));
+        number
+    }
+
+    /// Ends what [`Informer::follow`] began: the follower is not called again, and is dropped.
+    pub fn unfollow(&self, number: u64) {
+        let _feed = self.feed.lock();
+        self.followers.write().retain(|(own, _)| *own != number);
     }
 
     /// Makes changes, which are in revision order, and moves the revision to `progress`. What is not
@@ -328,8 +339,8 @@ fn tell(observers: &[(Option<TableId>, Observer)], table: &TableId, change: &Cha
     }
 }
 
-fn tell_all(followers: &[Observer], changes: &[(Arc<Table>, Change)]) {
-    for follower in followers {
+fn tell_all(followers: &[(u64, Observer)], changes: &[(Arc<Table>, Change)]) {
+    for (_, follower) in followers {
         changes.iter().for_each(|(table, change)| follower(table.id(), change));
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use fp_auth::User;
-use fp_base::{ClusterName, ClusterScope, Gvr};
+use fp_base::{ClusterName, ClusterScope, Gvr, Revision};
 use fp_informer::Entry;
 use fp_object::meta::Meta;
 use fp_object::status::Status;
@@ -58,6 +58,12 @@ impl LocalClient {
     /// The same client, whose every write also asks that these hold (a controller's epoch).
     pub fn guarded(&self, guards: Vec<Guard>) -> Self {
         Self { guards: guards.into(), ..self.clone() }
+    }
+
+    /// The same client, which writes only while the object at `at` has this revision.
+    pub fn while_unchanged(&self, at: At<'_>, revision: Revision) -> Result<Self, Status> {
+        let key = fp_registry::key(at.cluster, at.namespace, at.name);
+        Ok(self.guarded(vec![Guard { info: self.found(at)?, key, revision }]))
     }
 
     pub fn surface(&self) -> &Surface {

@@ -14,6 +14,7 @@ mod content;
 mod crd;
 mod crd_cleanup;
 mod endpoint_slice;
+pub mod leader;
 mod logical_cluster;
 mod logical_cluster_deletion;
 mod namespace;

@@ -32,13 +32,28 @@ pub struct Controller {
     pub make: fn(Arc<World>) -> Arc<dyn Reconciler>,
 }
 
+/// Controllers that run.
+pub struct Running {
+    runner: Runner,
+    informer: Arc<Informer>,
+    follower: u64,
+}
+
+impl Running {
+    /// Feeds them no more, lets passes that run finish, and returns when all have.
+    pub async fn stop(self) {
+        self.informer.unfollow(self.follower);
+        self.runner.stop().await;
+    }
+}
+
 /// Starts controllers: their workers, and the observers that feed them (which first tell of all
 /// that exists).
 pub fn start(
     controllers: &'static [Controller],
     world: &Arc<World>,
-    informer: &Informer,
-) -> Runner {
+    informer: &Arc<Informer>,
+) -> Running {
     let mut runner = Runner::default();
     let mut feeds: Vec<(&'static Route, Arc<Queue>)> = Vec::new();
     for controller in controllers {
@@ -62,8 +77,9 @@ pub fn start(
             feeds.push((route, feed));
         }
     }
-    informer.follow(Arc::new(move |table: &TableId, change: &Change| feed(&feeds, table, change)));
-    runner
+    let feed = move |table: &TableId, change: &Change| feed(&feeds, table, change);
+    let follower = informer.follow(Arc::new(feed));
+    Running { runner, informer: informer.clone(), follower }
 }
 
 fn feed(feeds: &[(&'static Route, Arc<Queue>)], table: &TableId, change: &Change) {

@@ -426,7 +426,13 @@ fn followers_come_after_readers() {
     };
     let (before, after) = (Arc::default(), Arc::default());
     run.informer.observe(None, seen(&table, &before));
-    run.informer.follow(seen(&table, &after));
+    let number = run.informer.follow(seen(&table, &after));
     run.informer.apply(vec![Event { table, entry, deleted: false }], Revision(1));
     assert_eq!((&*before.lock(), &*after.lock()), (&vec![false], &vec![true]));
+    // One that is told no more is dropped, with what it holds.
+    run.informer.unfollow(number);
+    let (table, entry) = run.entry("cm/c1/n/b", 2);
+    run.informer.apply(vec![Event { table, entry, deleted: false }], Revision(2));
+    assert_eq!((before.lock().len(), after.lock().len()), (2, 1));
+    assert_eq!(Arc::strong_count(&after), 1);
 }

@@ -4,7 +4,6 @@ use expect_test::expect;
 use fp_base::{ClusterName, ClusterScope, Gvr};
 use fp_object::meta::Meta;
 use fp_object::{Object, Value};
-use fp_registry::Guard;
 use fp_schema::Sub;
 use fp_verbs::delete::Gone;
 use fp_verbs::local::{At, Preconditions};
@@ -91,12 +90,10 @@ async fn a_writer_whose_epoch_is_over_writes_nothing() {
     let gvr = Gvr::new("", "v1", "configmaps");
     let make = |name: &str| object(json!({ "metadata": { "name": name, "namespace": "default" } }));
     let epoch = client.create(&root, &gvr, make("epoch")).await.expect("create");
-    let info = client.resolve(&ClusterScope::One(root.clone()), &gvr).expect("a built-in");
     let revision = fp_base::Revision(epoch.resource_version().parse().expect("a number"));
-    let key = fp_registry::key(&root, "default", "epoch");
-    let leader = client.guarded(vec![Guard { info, key, revision }]);
-    leader.create(&root, &gvr, make("a")).await.expect("the epoch holds");
     let at = At { cluster: &root, gvr: &gvr, namespace: "default", name: "epoch" };
+    let leader = client.while_unchanged(at, revision).expect("a built-in");
+    leader.create(&root, &gvr, make("a")).await.expect("the epoch holds");
     client.merge(at, Sub::Main, &json!({ "data": { "leader": "other" } })).await.expect("merge");
     let refused = leader.create(&root, &gvr, make("b")).await.expect_err("another leads");
     expect![[r#"Operation cannot be fulfilled on configmaps "b": the writer's epoch is over"#]]
