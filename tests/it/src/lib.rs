@@ -357,6 +357,21 @@ impl Server {
         (status.code(), start.elapsed())
     }
 
+    /// SIGSTOP: its clock runs on, it does not.
+    pub fn pause(&self) {
+        self.signal(rustix::process::Signal::STOP);
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal(rustix::process::Signal::CONT);
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.root.with_extension("log")).unwrap_or_default()
+    }
+
     /// SIGKILL.
     pub fn kill(&mut self) {
         let _ = self.child.kill();

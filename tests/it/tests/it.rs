@@ -8,6 +8,7 @@ mod it {
     mod exchange;
     mod files;
     mod golden;
+    mod leader;
     mod objects;
     mod paths;
     mod postgres;
