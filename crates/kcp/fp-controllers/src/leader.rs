@@ -160,10 +160,11 @@ impl Election {
             Err(status) if status.code == 404 => {
                 let namespace = json!({"metadata": {"name": self.config.namespace}});
                 let namespace = namespace.as_object().cloned().unwrap_or_default();
-                match client.create(&self.cluster, &gvr::namespaces(), namespace).await {
-                    Err(status) if status.code != 409 => return Err(status),
-                    _ => client.create(&self.cluster, &self.gvr, lease).await,
+                let made = client.create(&self.cluster, &gvr::namespaces(), namespace).await;
+                if let Some(refused) = made.err().filter(|status| status.code != 409) {
+                    return Err(refused);
                 }
+                client.create(&self.cluster, &self.gvr, lease).await
             }
             outcome => outcome,
         }
