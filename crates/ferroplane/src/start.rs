@@ -161,10 +161,11 @@ async fn serve(options: &Options, root: Option<&RootDir>, progress: &mut Progres
     let mut stop = stop_signals()?;
     let client = duties.server_client();
     let bootstrapping = pin!(async {
-        match elected {
-            true => Ok(bootstrap::completed(&duties.bootstrap, &duties.content).await),
-            false => bootstrap::run(&duties.bootstrap, &duties.content, &client).await,
+        if elected {
+            bootstrap::completed(&duties.bootstrap, &duties.content).await;
+            return Ok(());
         }
+        bootstrap::run(&duties.bootstrap, &duties.content, &client).await
     });
     tokio::select! {
         outcome = told_when_slow(bootstrapping) => {
