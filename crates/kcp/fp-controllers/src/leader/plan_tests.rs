@@ -101,6 +101,7 @@ fn one_that_leads() {
         another came: Lost(Taken("other"))
         somebody emptied it: Lost(Taken(""))
         somebody deleted it: Lost(Deleted)
+        the epoch was deleted: Lost(Epoch)
     "#]]
     .assert_eq(&lines.concat());
 }
