@@ -44,7 +44,7 @@ fn refused() {
     .map(|flags| refusal(flags))
     .collect();
     expect![[r#"
-        error: --endpoint=mysql://h/d: this kind of store is not supported; use sqlite://<file> or memory://
+        error: --endpoint=mysql://h/d: this kind of store is not supported; use sqlite://<file> or postgres://...
         error: --s3-bucket=b: it belongs to kine's t4 driver, which is not supported
         error: --server-cert-file=/nope: needs --server-key-file
         error: read /nope: No such file or directory (os error 2)
