@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use fp_base::{ClusterName, ClusterScope, Gr};
+use fp_base::{ClusterName, ClusterScope, Gr, Gvr};
 use fp_kcp::bootstrap::{self, Config, Level, Write, WriteKind};
+use fp_kcp::names::system;
 use fp_object::Object;
 use fp_object::status::Status;
 use fp_verbs::local::At;
@@ -17,6 +18,9 @@ use crate::content::Content;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it looks. The controllers that make it served run beside.
 const POLL: Duration = Duration::from_millis(2);
+/// A wait of so long is told in an Event, which also shows whether the store still takes writes: the
+/// controllers that are waited for may be what a full disk has stopped.
+const TELL_AFTER: Duration = Duration::from_secs(4);
 /// Plans are made again after conflicts; more often than this is a fault.
 const ROUNDS_MAX: usize = 20;
 
@@ -83,6 +87,7 @@ fn is_complete(config: &Config, content: &Content) -> bool {
 async fn run_level(level: Level, client: &LocalClient) -> Result<(), Error> {
     debug!(level = level.name, writes = level.writes.len(), "bootstrap");
     let deadline = tokio::time::Instant::now() + PATIENCE;
+    let mut told = tokio::time::Instant::now();
     for (cluster, resource) in level.needs {
         let scope = ClusterScope::One(cluster.clone());
         let is_served = || {
@@ -98,6 +103,10 @@ async fn run_level(level: Level, client: &LocalClient) -> Result<(), Error> {
         while !is_served() {
             if tokio::time::Instant::now() > deadline {
                 return Err(Error::NotServed { level: level.name, cluster, resource });
+            }
+            if told.elapsed() > TELL_AFTER {
+                tell(client, level.name, &cluster, &resource).await?;
+                told = tokio::time::Instant::now();
             }
             tokio::time::sleep(POLL).await;
         }
@@ -122,6 +131,37 @@ async fn run_level(level: Level, client: &LocalClient) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Notes down what is waited for. Fails when the store takes no write.
+async fn tell(
+    client: &LocalClient,
+    level: &'static str,
+    cluster: &ClusterName,
+    resource: &Gr,
+) -> Result<(), Error> {
+    let (admin, gvr) = (ClusterName::system(system::ADMIN), Gvr::new("", "v1", "events"));
+    let event = serde_json::json!({
+        "metadata": {"generateName": "bootstrap-", "namespace": "default"},
+        "involvedObject":
+            {"apiVersion": "v1", "kind": "Namespace", "namespace": "default", "name": "default"},
+        "type": "Normal",
+        "reason": "WaitingForResource",
+        "message": format!("bootstrap level {level}: waiting until {resource} is served in {cluster}"),
+        "source": {"component": "ferroplane"},
+    });
+    let serde_json::Value::Object(event) = event else { return Ok(()) };
+    match client.create(&admin, &gvr, event).await {
+        Err(status) if status.code >= 500 => Err(Error::Write {
+            level,
+            cluster: admin,
+            resource: gvr.gr(),
+            name: "bootstrap".into(),
+            source: Box::new(status),
+        }),
+        // What else stands in the way of an Event does not end the wait.
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 async fn act(client: &LocalClient, write: &Write) -> Result<Object, Status> {
