@@ -291,7 +291,9 @@ fn a_full_disk() {
     // From a folder that takes nothing, over one that takes the keys, to one that fills while the
     // content of root is written.
     let shell = ["unshare", "-rm", "sh"];
-    for (size, fill) in [("64k", "yes"), ("32k", ""), ("200k", ""), ("500k", ""), ("1200k", "")] {
+    for (size, fill) in
+        [("64k", "yes"), ("32k", ""), ("200k", ""), ("500k", ""), ("1200k", ""), ("3600k", "")]
+    {
         let Some(told) = with_little_space(&shell, ON_A_SMALL_DISK, size, fill) else { break };
         println!("{size}: {told}");
         assert!(told.contains("free some"), "{size}: {told}");
