@@ -114,8 +114,13 @@ async fn run_level(level: Level, client: &LocalClient) -> Result<(), Error> {
     let writes = level.writes.iter().map(|write| async move { (write, act(client, write).await) });
     for (write, outcome) in join_all(writes).await {
         match outcome {
-            // Somebody else was faster; the next plan sees what there is.
-            Err(status) if status.code == 409 => {}
+            // Somebody else was faster; the next plan sees what there is. What comes after needs
+            // it in memory, which a write of our own would have waited for and this read does.
+            Err(status) if status.code == 409 => {
+                if let Err(status) = client.get(at(write)).await {
+                    debug!(level = level.name, %status, "read what another has written");
+                }
+            }
             Err(status) => {
                 let name = fp_object::meta::Meta::name(&write.object).to_owned();
                 let (cluster, resource) = (write.cluster.clone(), write.gvr.gr());
@@ -164,20 +169,22 @@ async fn tell(
     }
 }
 
+fn at(write: &Write) -> At<'_> {
+    let meta =
+        |key: &str| fp_object::meta::Meta::text(&write.object, &["metadata", key]).unwrap_or("");
+    let (namespace, name) = (meta("namespace"), meta("name"));
+    At { cluster: &write.cluster, gvr: &write.gvr, namespace, name }
+}
+
 async fn act(client: &LocalClient, write: &Write) -> Result<Object, Status> {
     let (cluster, gvr, object) = (&write.cluster, &write.gvr, write.object.clone());
     match write.kind {
         WriteKind::Create => client.create(cluster, gvr, object).await,
         WriteKind::Update => client.update(cluster, gvr, object).await,
         WriteKind::Status => {
-            let meta = |key: &str| {
-                fp_object::meta::Meta::text(&object, &["metadata", key]).unwrap_or("").to_owned()
-            };
-            let (namespace, name) = (meta("namespace"), meta("name"));
-            let at = At { cluster, gvr, namespace: &namespace, name: &name };
             let status = object.get("status").cloned().unwrap_or_default();
             let patch = serde_json::json!({"status": status});
-            client.merge(at, fp_schema::Sub::Status, &patch).await
+            client.merge(at(write), fp_schema::Sub::Status, &patch).await
         }
     }
 }
