@@ -16,6 +16,7 @@ const SAME_FLOOR: &[(&str, &[&str])] = &[
     ("fp-schema", &["fp-object"]),
     ("fp-builtin", &["fp-object", "fp-schema"]),
     ("fp-store-sql", &["fp-store"]),
+    ("fp-store-backup", &["fp-store"]),
     ("fp-etcd", &["fp-store"]),
     ("fp-keyspace", &["fp-store"]),
     ("fp-registry", &["fp-informer"]),
@@ -30,6 +31,7 @@ const SAME_FLOOR: &[(&str, &[&str])] = &[
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("fp-store", &["fp-object", "fp-schema", "fp-builtin"]),
     ("fp-store-sql", &["fp-object", "fp-schema", "fp-builtin"]),
+    ("fp-store-backup", &["fp-store-sql", "fp-object", "fp-schema", "fp-builtin"]),
     ("fp-informer", &["fp-store", "fp-store-sql", "fp-keyspace", "fp-schema", "fp-builtin"]),
     ("fp-auth", &["fp-store", "fp-store-sql", "fp-keyspace", "hyper", "http"]),
     ("fp-admission", &["fp-store", "fp-store-sql", "fp-keyspace", "hyper", "http", "fp-net"]),
