@@ -24,6 +24,7 @@ mod readers;
 mod record;
 mod rows;
 mod schema;
+mod tools;
 mod writer;
 
 use std::path::PathBuf;
@@ -43,10 +44,12 @@ use crate::hub::{Hub, Log, SqlWatcher};
 pub use crate::open::OpenError;
 use crate::open::Opened;
 pub use crate::postgres::{
-    Dsn, DsnError, PostgresConfig, PostgresError, PostgresStore, TlsFiles, shown_dsn,
+    Dsn, DsnError, PostgresConfig, PostgresError, PostgresLoad, PostgresSnapshot, PostgresStore,
+    TlsFiles, shown_dsn,
 };
 use crate::queue::Queue;
 use crate::readers::Readers;
+pub use crate::tools::{Fault, PrefixUsage, SqliteLoad, SqliteSnapshot, ToolError, Usage};
 
 pub struct Config {
     /// The database file; it is created if absent, its folder is not.

@@ -113,7 +113,7 @@ fn set_up_writer(conn: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(BUSY_TIMEOUT)?;
@@ -132,7 +132,7 @@ fn io_error(path: &Path, source: io::Error) -> OpenError {
     }
 }
 
-fn sqlite_error(path: &Path, source: rusqlite::Error) -> OpenError {
+pub(crate) fn sqlite_error(path: &Path, source: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     // The index of the WAL gets its pages when the file is opened.
     if source.sqlite_error().is_some_and(|e| e.extended_code == SQLITE_IOERR_SHMSIZE) {

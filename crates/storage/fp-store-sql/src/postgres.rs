@@ -12,11 +12,13 @@
 
 mod dsn;
 mod heads;
+mod load;
 mod open;
 mod plan;
 mod schema;
 mod session;
 mod settle;
+mod snapshot;
 mod sql;
 mod tls;
 mod writer;
@@ -43,9 +45,11 @@ use crate::compact::Window;
 use crate::hub::{Hub, Log, SqlWatcher};
 pub use crate::postgres::dsn::{Dsn, DsnError, TlsFiles, shown_dsn};
 use crate::postgres::heads::Heads;
+pub use crate::postgres::load::PostgresLoad;
 use crate::postgres::open::Opened;
 pub use crate::postgres::open::PostgresError;
 use crate::postgres::session::{Link, OnNotification, Owned, Purpose, Session, unread};
+pub use crate::postgres::snapshot::PostgresSnapshot;
 use crate::postgres::sql::Sql;
 use crate::queue::Queue;
 use crate::record::{self, LogRow, Newest, lease_secs};

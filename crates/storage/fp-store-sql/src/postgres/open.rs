@@ -13,6 +13,7 @@ use crate::postgres::dsn::{Dsn, DsnError, chain};
 use crate::postgres::schema::{self, Unfit};
 use crate::postgres::session::{ConnectError, connect, dial};
 use crate::postgres::settle;
+use crate::postgres::sql::{Sql, text};
 use crate::postgres::tls::Connector;
 
 /// How long a database that does not answer yet is waited for.
@@ -84,7 +85,7 @@ fn set_up_error(shown: &str, e: &tokio_postgres::Error) -> PostgresError {
 
 /// Connects; makes the database if it is missing, as kine does; waits a little for a server that
 /// is not up yet, but not for one that says no.
-async fn reach(
+pub(crate) async fn reach(
     dsn: &Dsn,
     tls: &Connector,
 ) -> Result<(Client, crate::postgres::session::Owned), PostgresError> {
@@ -187,26 +188,26 @@ async fn pid(client: &Client, query: &str) -> Result<Option<String>, tokio_postg
 }
 
 /// The newest revision below which nothing can come any more, and the compact revision.
-async fn settled_head(
+pub(crate) async fn settled_head(
     client: &Client,
     sequence: u32,
     shown: &str,
 ) -> Result<(Revision, Revision), PostgresError> {
     let read = |e: tokio_postgres::Error| set_up_error(shown, &e);
-    let statements = crate::postgres::sql::Statements::prepare(client).await.map_err(read)?;
-    use crate::postgres::sql::Sql;
-    let head = client.query_one(statements.get(Sql::Head), &[]).await.map_err(read)?.get(0);
+    // Prepared one by one: a database that only kine has served lacks what others of ours name.
+    let head = client.query_one(text(Sql::Head), &[]).await.map_err(read)?.get(0);
+    let holders = client.prepare(text(Sql::Holders)).await.map_err(read)?;
     let give_up = Instant::now() + SETTLE_PATIENCE;
     let mut suspects: Option<HashSet<settle::Holder>> = None;
     loop {
-        let rows = client.query(statements.get(Sql::Holders), &[&sequence]).await.map_err(read)?;
+        let rows = client.query(&holders, &[&sequence]).await.map_err(read)?;
         let alive = settle::holders(&rows);
         let left: HashSet<_> = match suspects {
             None => alive,
             Some(suspects) => suspects.intersection(&alive).cloned().collect(),
         };
         if left.is_empty() {
-            let row = client.query_one(statements.get(Sql::Compacted), &[]).await.map_err(read)?;
+            let row = client.query_one(text(Sql::Compacted), &[]).await.map_err(read)?;
             return Ok((Revision(head), Revision(row.get(0))));
         }
         if Instant::now() > give_up {

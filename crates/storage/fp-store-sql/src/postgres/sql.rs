@@ -111,6 +111,10 @@ const TEXTS: [&str; 23] = [
      ON CONFLICT (name) DO UPDATE SET value = greatest(fp_meta.value, excluded.value)",
 ];
 
+pub(crate) fn text(which: Sql) -> &'static str {
+    TEXTS[which as usize]
+}
+
 pub(crate) struct Statements(Vec<Statement>);
 
 impl Statements {
