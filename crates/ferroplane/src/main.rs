@@ -102,8 +102,12 @@ fn start(given: &ArgMatches) -> ExitCode {
     }
 }
 
-/// The same for the store.
+/// The same for the store, and for the commands that are not a server.
 fn store(given: &ArgMatches) -> ExitCode {
+    if let Some((name, given)) = given.subcommand() {
+        logging::init(&logging::Config { json: false, verbosity: 1, quiet: true });
+        return store::run_tool(name, given).map_or_else(|error| fail(&error), ExitCode::from);
+    }
     let variable = |name: &str| std::env::var(name).ok();
     let given = store::Given { matches: given, variable: &variable };
     let (options, warnings) = match store::Options::from_flags(&given) {

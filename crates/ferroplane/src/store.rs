@@ -2,6 +2,7 @@
 
 mod flags;
 mod options;
+mod tools;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,6 +21,7 @@ use crate::start::{DRAIN, stop_signals};
 
 pub use flags::{Given, command};
 pub use options::Options;
+pub use tools::run as run_tool;
 
 use options::{Backend, Listen, MetricsListen, TlsFiles};
 

@@ -2,6 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+use super::tools;
 use crate::flags::{Error, parse_duration};
 
 pub enum Class {
@@ -147,7 +148,11 @@ pub fn command() -> Command {
             false => arg.num_args(1).allow_hyphen_values(true).value_name("VALUE"),
         }
     });
-    Command::new("store").about("Serves a store to clients of etcd, in kine's place").args(args)
+    Command::new("store")
+        .about("Serves a store to clients of etcd, in kine's place; or backs it up, checks it, moves it")
+        .args(args)
+        .subcommands(tools::commands())
+        .args_conflicts_with_subcommands(true)
 }
 
 fn help(flag: &Flag) -> String {

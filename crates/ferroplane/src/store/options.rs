@@ -149,7 +149,7 @@ fn postgres(given: &Given<'_>, text: &str) -> Result<Backend, Error> {
     }
 }
 
-fn backend(given: &Given<'_>, text: &str) -> Result<Backend, Error> {
+pub fn backend(given: &Given<'_>, text: &str) -> Result<Backend, Error> {
     let (scheme, rest) = text.split_once("://").unwrap_or((text, ""));
     if matches!(scheme, "postgres" | "postgresql") {
         return postgres(given, text);

@@ -6,6 +6,7 @@ mod cluster;
 mod beside;
 mod faults;
 mod opening;
+mod tools;
 
 use std::sync::Arc;
 use std::time::Duration;
