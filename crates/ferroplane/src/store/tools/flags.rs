@@ -142,20 +142,48 @@ mod tests {
 
     #[test]
     fn forms() {
-        check("stats --endpoint=sqlite:///a --top 3 -o json", expect![[r#""#]]);
-        check("backup --prefix=/registry b", expect![[r#""#]]);
-        check("compact --keep=5", expect![[r#""#]]);
-        check("migrate --endpoint=sqlite:///a --to postgres://u:secret@h/d", expect![[r#""#]]);
+        check(
+            "stats --endpoint=sqlite:///a --top 3 -o json",
+            expect![[r#"sqlite:///a None None "" None None 3 true"#]],
+        );
+        check(
+            "backup --prefix=/registry b",
+            expect![[r#"sqlite://./db/state.db None Some("b") "/registry" None None 0 false"#]],
+        );
+        check(
+            "compact --keep=5",
+            expect![[r#"sqlite://./db/state.db None None "" None Some(5) 0 false"#]],
+        );
+        check(
+            "migrate --endpoint=sqlite:///a --to postgres://u:secret@h/d",
+            expect![[r#"sqlite:///a Some("postgres://u@h/d") None "" None None 0 false"#]],
+        );
     }
 
     #[test]
     fn refusals() {
-        check("compact", expect![[r#""#]]);
-        check("compact --keep=-1", expect![[r#""#]]);
-        check("backup", expect![[r#""#]]);
-        check("stats -o yaml", expect![[r#""#]]);
-        check("migrate --endpoint=sqlite:///a --to=sqlite:///a", expect![[r#""#]]);
-        check("verify --endpoint=sqlite:///a b", expect![[r#""#]]);
-        check("restore --endpoint=nats://h b", expect![[r#""#]]);
+        check("compact", expect!["error: the following required arguments were not provided:"]);
+        check(
+            "compact --keep=-1",
+            expect![
+                "error: invalid value '-1' for '--keep <NUMBER>': -1 is not in 0..9223372036854775807"
+            ],
+        );
+        check("backup", expect!["error: the following required arguments were not provided:"]);
+        check("stats -o yaml", expect!["error: invalid value 'yaml' for '--output <FORMAT>'"]);
+        check(
+            "migrate --endpoint=sqlite:///a --to=sqlite:///a",
+            expect!["--to=sqlite:///a: is the store itself"],
+        );
+        check(
+            "verify --endpoint=sqlite:///a b",
+            expect!["--endpoint=sqlite:///a: does not go with a backup's name"],
+        );
+        check(
+            "restore --endpoint=nats://h b",
+            expect![
+                "--endpoint=nats://h: this kind of store is not supported; use sqlite://<file> or postgres://..."
+            ],
+        );
     }
 }

@@ -201,5 +201,6 @@ async fn faults_of_a_store_are_named() {
     let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
     expect_test::expect![[r#"
         row 3 (/a): the row before it, 2, is missing, and the compact revision is 0
-        row 5 (/b): its prev_revision is 1, the row before it is 4"#]].assert_eq(&faults.join("\n"));
+        row 5 (/b): its prev_revision is 1, the row before it is 4"#]]
+    .assert_eq(&faults.join("\n"));
 }
