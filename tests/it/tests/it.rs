@@ -1,6 +1,7 @@
 //! The one integration test binary: the real program, driven by kubectl and by plain requests.
 
 mod it {
+    mod backup;
     mod bad_input;
     mod bindings;
     mod client_go;
