@@ -8,75 +8,13 @@
 //!
 //! Nothing here upgrades a connection; whoever adds that must take the gate away with it.
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
 /// A header name or a chunk's size that is longer than this is none that matters here.
 const WORD_BYTES_MAX: usize = 64;
 /// No header may hold it, so hyper refuses the head that does.
 const SPOILED: u8 = 0;
 
-/// A connection whose reads go through a gate.
-pub struct Gated<S> {
-    inner: S,
-    gate: Gate,
-}
-
-impl<S> Gated<S> {
-    pub fn new(inner: S) -> Self {
-        Self { inner, gate: Gate::new() }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Gated<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut this.inner).poll_read(cx, buf))?;
-        this.gate.pass(&mut buf.filled_mut()[before..]);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Gated<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
-    }
-}
-
 /// Follows the requests of one connection.
-struct Gate {
+pub(crate) struct Gate {
     at: At,
     head: Head,
     /// The name, value or size that is being read, as far as it may matter.
@@ -128,12 +66,12 @@ struct Head {
 struct Ambiguous;
 
 impl Gate {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { at: At::Start, head: Head::default(), word: Vec::new() }
     }
 
     /// Looks at the bytes that were read, and spoils the one that makes a head ambiguous.
-    fn pass(&mut self, bytes: &mut [u8]) {
+    pub(crate) fn pass(&mut self, bytes: &mut [u8]) {
         let mut at = 0;
         while at < bytes.len() {
             match self.at {

@@ -10,6 +10,7 @@ mod framing;
 pub mod limits;
 pub mod listener;
 pub mod serve;
+mod stream;
 pub mod tls;
 
 pub use listener::{BindOptions, Listener};

@@ -20,10 +20,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::clear::{self, Rewound};
-use crate::framing::Gated;
+use crate::clear;
 use crate::limits;
 use crate::listener::{Io, Listener};
+use crate::stream::Stream;
 use crate::tls::{ClientCert, Peer, Tls};
 
 /// A server that runs. Dropping it ends every connection at once; [`Serving::drain`] is gentle.
@@ -127,6 +127,7 @@ where
                                     return;
                                 };
                                 let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                                let stream = Stream::new(stream);
                                 connection(stream, h2, peer, streams_max, handler, stopped).await;
                             }
                             None => {
@@ -150,7 +151,7 @@ where
 async fn sniffed(
     stream: Box<dyn Io>,
     addr: std::net::SocketAddr,
-) -> Option<(bool, Rewound<Box<dyn Io>>)> {
+) -> Option<(bool, Stream<Box<dyn Io>>)> {
     match tokio::time::timeout(limits::HEADER_TIMEOUT, clear::sniff(stream)).await {
         Ok(Ok(sniffed)) => Some(sniffed),
         Ok(Err(error)) => {
@@ -185,7 +186,7 @@ async fn handshake(
 }
 
 async fn connection<S, H, F, B>(
-    stream: S,
+    stream: Stream<S>,
     h2: bool,
     peer: Arc<Peer>,
     streams_max: u32,
@@ -216,7 +217,7 @@ async fn connection<S, H, F, B>(
             }
         }
     } else {
-        let io = TokioIo::new(Gated::new(stream));
+        let io = TokioIo::new(stream.gated());
         let mut serving = pin!(http1_builder().serve_connection(io, service));
         tokio::select! {
             ended = serving.as_mut() => ended,
