@@ -22,7 +22,7 @@ use fp_net::{BindOptions, Listener, PemPair, Serving, Tls, TlsOptions};
 use fp_object::json::STACK_BYTES;
 use fp_registry::store::StoreBackend;
 use fp_store::Store;
-use fp_store_sql::{PostgresConfig, PostgresStore, SqliteStore};
+use fp_store_sql::{PostgresStore, SqliteStore, Tuning};
 use fp_verbs::Surface;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -314,39 +314,21 @@ fn root_ca(options: &Options, pair: &keys::Pair) -> Result<String> {
 }
 
 async fn open_store(options: &Options, root: Option<&RootDir>) -> Result<Arc<dyn Store>> {
-    let path = match (&options.store, root) {
-        (StoreChoice::Postgres(dsn), _) => {
-            return Ok(open_postgres(options, (**dsn).clone()).await?);
-        }
-        (StoreChoice::Sqlite(path), _) => path.clone(),
-        (StoreChoice::Embedded, Some(root)) => root.store_file(),
+    let tuning = Tuning {
+        n_readers: N_READERS,
+        ring_bytes_max: STORE_RING_BYTES,
+        compact_interval: options.compact_interval,
+        compact_keep: COMPACT_KEEP,
+        compact_keep_revisions: COMPACT_KEEP_REVISIONS,
+    };
+    Ok(match (&options.store, root) {
+        (StoreChoice::Postgres(dsn), _) => PostgresStore::open((**dsn).clone(), tuning).await?,
+        (StoreChoice::Sqlite(path), _) => SqliteStore::open(path, tuning)?,
+        (StoreChoice::Embedded, Some(root)) => SqliteStore::open(&root.store_file(), tuning)?,
         (StoreChoice::Embedded, None) => {
             unreachable!("options refuse embedded without a root directory")
         }
-    };
-    Ok(SqliteStore::open(fp_store_sql::Config {
-        path,
-        n_readers: N_READERS,
-        ring_bytes_max: STORE_RING_BYTES,
-        compact_interval: options.compact_interval,
-        compact_keep: COMPACT_KEEP,
-        compact_keep_revisions: COMPACT_KEEP_REVISIONS,
-    })?)
-}
-
-async fn open_postgres(
-    options: &Options,
-    dsn: fp_store_sql::Dsn,
-) -> Result<Arc<PostgresStore>, fp_store_sql::PostgresError> {
-    let config = PostgresConfig {
-        dsn,
-        n_readers: N_READERS,
-        ring_bytes_max: STORE_RING_BYTES,
-        compact_interval: options.compact_interval,
-        compact_keep: COMPACT_KEEP,
-        compact_keep_revisions: COMPACT_KEEP_REVISIONS,
-    };
-    PostgresStore::open(config).await
+    })
 }
 
 fn health(informer: &Arc<Informer>, ready: &Arc<AtomicBool>) -> Health {

@@ -13,7 +13,7 @@ use fp_base::Revision;
 use fp_etcd::Endpoint;
 use fp_net::{BindOptions, Listener, PemPair, Serving, Tls, TlsOptions};
 use fp_store::{MemoryStore, Store};
-use fp_store_sql::{PostgresConfig, PostgresStore, SqliteStore};
+use fp_store_sql::{PostgresStore, SqliteStore, Tuning};
 use tracing::{info, warn};
 
 use crate::keys;
@@ -92,34 +92,23 @@ fn url(listen: &Listen, bound: SocketAddr, tls: bool) -> String {
 }
 
 async fn open(options: &Options) -> Result<Arc<dyn Store>> {
-    // As kine: what was written since the last round is kept.
-    let compact_keep = options.compact_interval.unwrap_or_default();
+    let tuning = Tuning {
+        n_readers: N_READERS,
+        ring_bytes_max: RING_BYTES,
+        compact_interval: options.compact_interval,
+        // As kine: what was written since the last round is kept.
+        compact_keep: options.compact_interval.unwrap_or_default(),
+        compact_keep_revisions: options.compact_min_retain,
+    };
     let path = match &options.backend {
         Backend::Memory => return Ok(MemoryStore::starting_at(Revision(1))),
-        Backend::Postgres(dsn) => {
-            let config = PostgresConfig {
-                dsn: (**dsn).clone(),
-                n_readers: N_READERS,
-                ring_bytes_max: RING_BYTES,
-                compact_interval: options.compact_interval,
-                compact_keep,
-                compact_keep_revisions: options.compact_min_retain,
-            };
-            return Ok(PostgresStore::open(config).await?);
-        }
+        Backend::Postgres(dsn) => return Ok(PostgresStore::open((**dsn).clone(), tuning).await?),
         Backend::Sqlite(path) => path,
     };
     if let Some(folder) = path.parent().filter(|folder| *folder != Path::new("")) {
         std::fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
     }
-    Ok(SqliteStore::open(fp_store_sql::Config {
-        path: path.clone(),
-        n_readers: N_READERS,
-        ring_bytes_max: RING_BYTES,
-        compact_interval: options.compact_interval,
-        compact_keep,
-        compact_keep_revisions: options.compact_min_retain,
-    })?)
+    Ok(SqliteStore::open(path, tuning)?)
 }
 
 fn tls(files: &TlsFiles) -> Result<Tls> {

@@ -17,7 +17,7 @@ use clap::ArgMatches;
 use fp_base::Revision;
 use fp_store::Store;
 use fp_store_backup::{BackupFile, Header, Reader, Writer};
-use fp_store_sql::{PostgresConfig, PostgresStore, SqliteStore, Usage};
+use fp_store_sql::{PostgresStore, SqliteStore, Tuning, Usage};
 use serde_json::{Value, json};
 
 use super::options::Backend;
@@ -148,27 +148,17 @@ async fn compact(asked: &Asked) -> Result<Report> {
 
 /// The store itself, for a write.
 async fn open(backend: &Backend) -> Result<Arc<dyn Store>> {
+    let tuning = Tuning {
+        n_readers: N_READERS,
+        ring_bytes_max: RING_BYTES,
+        compact_interval: None,
+        compact_keep: Duration::ZERO,
+        compact_keep_revisions: 0,
+    };
     Ok(match backend {
         Backend::Memory => bail!("memory:// keeps nothing"),
-        Backend::Sqlite(path) => SqliteStore::open(fp_store_sql::Config {
-            path: path.clone(),
-            n_readers: N_READERS,
-            ring_bytes_max: RING_BYTES,
-            compact_interval: None,
-            compact_keep: Duration::ZERO,
-            compact_keep_revisions: 0,
-        })?,
-        Backend::Postgres(dsn) => {
-            PostgresStore::open(PostgresConfig {
-                dsn: (**dsn).clone(),
-                n_readers: N_READERS,
-                ring_bytes_max: RING_BYTES,
-                compact_interval: None,
-                compact_keep: Duration::ZERO,
-                compact_keep_revisions: 0,
-            })
-            .await?
-        }
+        Backend::Sqlite(path) => SqliteStore::open(path, tuning)?,
+        Backend::Postgres(dsn) => PostgresStore::open((**dsn).clone(), tuning).await?,
     })
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fp_base::Revision;
 use fp_store::{Compare, Key, Op, Outcome, Store, Txn};
-use fp_store_sql::{Config, SqliteStore};
+use fp_store_sql::{SqliteStore, Tuning};
 
 const VALUE_BYTES: usize = 1_000;
 const CALLERS: [usize; 3] = [1, 8, 16];
@@ -31,14 +31,14 @@ async fn main() {
 }
 
 async fn run(folder: &Path, n_callers: usize, time: Duration) {
-    let store = SqliteStore::open(Config {
-        path: folder.join("state.db"),
+    let tuning = Tuning {
         n_readers: 2,
         ring_bytes_max: 32 << 20,
         compact_interval: None,
         compact_keep: Duration::from_secs(600),
         compact_keep_revisions: 1000,
-    });
+    };
+    let store = SqliteStore::open(&folder.join("state.db"), tuning);
     let store = store.expect("open");
     let (creates, written) = measure(n_callers, |caller| {
         let store = store.clone();

@@ -176,9 +176,19 @@ pub(crate) struct SqlWatcher {
 }
 
 impl SqlWatcher {
-    pub(crate) fn new(log: Log, prefix: &str, cursor: Revision) -> Self {
+    /// Watches from revision `from` on, inclusive; `oldest` is the compact revision.
+    pub(crate) fn start(
+        log: Log,
+        prefix: &str,
+        from: Revision,
+        oldest: Revision,
+    ) -> Result<Box<dyn Watcher>, Error> {
+        let cursor = Revision(from.0 - 1).max(Revision::ZERO);
+        if cursor < oldest {
+            return Err(Error::Compacted { asked: from, oldest: oldest.next() });
+        }
         let head = log.hub().head.subscribe();
-        Self { log, head, prefix: prefix.into(), cursor }
+        Ok(Box::new(Self { log, head, prefix: prefix.into(), cursor }))
     }
 }
 

@@ -27,7 +27,7 @@ mod schema;
 mod tools;
 mod writer;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -44,17 +44,18 @@ use crate::hub::{Hub, Log, SqlWatcher};
 pub use crate::open::OpenError;
 use crate::open::Opened;
 pub use crate::postgres::{
-    Dsn, DsnError, PostgresConfig, PostgresError, PostgresLoad, PostgresSnapshot, PostgresStore,
-    TlsFiles, shown_dsn,
+    Dsn, DsnError, PostgresError, PostgresLoad, PostgresSnapshot, PostgresStore, TlsFiles,
+    shown_dsn,
 };
 use crate::queue::Queue;
 use crate::readers::Readers;
 pub use crate::tools::{Fault, PrefixUsage, SqliteLoad, SqliteSnapshot, ToolError, Usage};
 
-pub struct Config {
-    /// The database file; it is created if absent, its folder is not.
-    pub path: PathBuf,
-    /// Connections that read, each with a page cache of about one MiB.
+/// How much a store keeps, wherever it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// Connections that read. On SQLite each has a page cache of about one MiB; on PostgreSQL two
+    /// more write and listen.
     pub n_readers: usize,
     /// The most bytes of recent events that are kept in memory for watchers.
     pub ring_bytes_max: usize,
@@ -66,7 +67,7 @@ pub struct Config {
     pub compact_keep_revisions: u32,
 }
 
-impl Config {
+impl Tuning {
     fn window(&self) -> Window {
         let (every, keep) = (self.compact_interval, self.compact_keep);
         Window { every, keep, keep_revisions: self.compact_keep_revisions }
@@ -88,18 +89,19 @@ struct Shared {
 }
 
 impl SqliteStore {
-    /// Opens or creates the file. Blocks for as long as SQLite takes to recover and look at it.
-    pub fn open(config: Config) -> Result<Arc<Self>, OpenError> {
-        Self::start(open::open(&config)?, &config)
+    /// Opens the file, which is created if absent; its folder is not. Blocks for as long as SQLite
+    /// takes to recover and look at it.
+    pub fn open(path: &Path, tuning: Tuning) -> Result<Arc<Self>, OpenError> {
+        Self::start(open::open(path, tuning.n_readers)?, path, tuning)
     }
 
-    fn start(opened: Opened, config: &Config) -> Result<Arc<Self>, OpenError> {
+    fn start(opened: Opened, path: &Path, tuning: Tuning) -> Result<Arc<Self>, OpenError> {
         let shared = Arc::new(Shared {
-            hub: Hub::new(opened.head, config.ring_bytes_max),
+            hub: Hub::new(opened.head, tuning.ring_bytes_max),
             queue: Queue::new(),
             readers: Readers::new(opened.readers),
         });
-        let writer = writer::spawn(shared.clone(), opened.writing, config)?;
+        let writer = writer::spawn(shared.clone(), opened.writing, path, tuning.window())?;
         Ok(Arc::new(Self { shared, writer: Mutex::new(Some(writer)) }))
     }
 
@@ -155,19 +157,13 @@ impl Store for SqliteStore {
     }
 
     async fn commit(&self, txn: Txn) -> Result<Outcome, Error> {
-        txn.check()?;
-        record::check_names(&txn)?;
         self.shared.queue.commit(txn).await
     }
 
     async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watcher>, Error> {
         check_prefix(prefix)?;
-        let cursor = Revision(from.0 - 1).max(Revision::ZERO);
-        let oldest = self.compacted().await?;
-        if cursor < oldest {
-            return Err(Error::Compacted { asked: from, oldest: oldest.next() });
-        }
-        Ok(Box::new(SqlWatcher::new(Log::Sqlite(self.shared.clone()), prefix, cursor)))
+        let log = Log::Sqlite(self.shared.clone());
+        SqlWatcher::start(log, prefix, from, self.compacted().await?)
     }
 
     async fn compact(&self, at: Revision) -> Result<Revision, Error> {
@@ -196,16 +192,13 @@ mod tests {
 
     use super::*;
 
-    fn config(path: PathBuf) -> Config {
-        Config {
-            path,
-            n_readers: 1,
-            ring_bytes_max: 1 << 20,
-            compact_interval: None,
-            compact_keep: Duration::from_secs(600),
-            compact_keep_revisions: 1000,
-        }
-    }
+    const TUNING: Tuning = Tuning {
+        n_readers: 1,
+        ring_bytes_max: 1 << 20,
+        compact_interval: None,
+        compact_keep: Duration::from_secs(600),
+        compact_keep_revisions: 1000,
+    };
 
     async fn put(store: &SqliteStore, key: &str, n_bytes: usize) -> Result<Outcome, Error> {
         let value = Bytes::from(vec![b'v'; n_bytes]);
@@ -223,12 +216,12 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_refuses_and_heals() {
         let folder = tempfile::tempdir().expect("a folder");
-        let config = config(folder.path().join("state.db"));
-        let opened = open::open(&config).expect("open");
+        let path = folder.path().join("state.db");
+        let opened = open::open(&path, 1).expect("open");
         let limit = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
         let set = "PRAGMA max_page_count = 64";
         opened.writing.conn.query_row(set, [], limit).expect("limit the pages");
-        let store = SqliteStore::start(opened, &config).expect("start");
+        let store = SqliteStore::start(opened, &path, TUNING).expect("start");
         let before = committed(put(&store, "/a", 1).await);
         let large = put(&store, "/large", 1 << 20);
         let (large, small) = tokio::join!(large, put(&store, "/small", 1));
@@ -243,13 +236,13 @@ mod tests {
     #[tokio::test]
     async fn a_failed_commit_is_unknown_and_the_last() {
         let folder = tempfile::tempdir().expect("a folder");
-        let config = config(folder.path().join("state.db"));
-        let mut opened = open::open(&config).expect("open");
+        let path = folder.path().join("state.db");
+        let mut opened = open::open(&path, 1).expect("open");
         let failing = Arc::new(AtomicBool::new(false));
         let fails = failing.clone();
         let hook = move || fails.load(Ordering::Relaxed);
         opened.writing.conn.commit_hook(Some(hook)).expect("set the hook");
-        let store = SqliteStore::start(opened, &config).expect("start");
+        let store = SqliteStore::start(opened, &path, TUNING).expect("start");
         let written = committed(put(&store, "/a", 1).await);
         failing.store(true, Ordering::Relaxed);
         let unknown = put(&store, "/a", 2).await;
@@ -258,7 +251,7 @@ mod tests {
         let refused = put(&store, "/b", 1).await;
         assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
         drop(store);
-        let store = SqliteStore::open(config).expect("open again");
+        let store = SqliteStore::open(&path, TUNING).expect("open again");
         assert_eq!(store.head().await.expect("head"), written);
         committed(put(&store, "/a", 3).await);
     }

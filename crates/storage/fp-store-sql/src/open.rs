@@ -11,8 +11,8 @@ use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::lock::{FileLock, LockError};
+use crate::rows;
 use crate::schema::{self, Unfit};
-use crate::{Config, rows};
 
 /// Before 3.51.3 a WAL reset beside a second connection could corrupt the file.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
@@ -69,13 +69,12 @@ pub(crate) struct Writing {
     pub(crate) lock: FileLock,
 }
 
-pub(crate) fn open(config: &Config) -> Result<Opened, OpenError> {
+pub(crate) fn open(path: &Path, n_readers: usize) -> Result<Opened, OpenError> {
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
         return Err(OpenError::Version { found: rusqlite::version() });
     }
-    let path = &config.path;
     let lock = FileLock::take(path).map_err(|e| match e {
-        LockError::Held { pid } => OpenError::Locked { path: path.clone(), pid },
+        LockError::Held { pid } => OpenError::Locked { path: path.to_owned(), pid },
         LockError::Io(source) => io_error(path, source),
     })?;
     let mut options = OpenOptions::new();
@@ -86,13 +85,13 @@ pub(crate) fn open(config: &Config) -> Result<Opened, OpenError> {
     let conn = open_writer(path).map_err(sqlite)?;
     // First of all: a foreign file must not even be switched to WAL.
     schema::check(&conn).map_err(|e| match e {
-        Unfit::Foreign => OpenError::Foreign { path: path.clone() },
-        Unfit::Unknown(what) => OpenError::Schema { path: path.clone(), what },
+        Unfit::Foreign => OpenError::Foreign { path: path.to_owned() },
+        Unfit::Unknown(what) => OpenError::Schema { path: path.to_owned(), what },
         Unfit::Sqlite(e) => sqlite(e),
     })?;
     set_up_writer(&conn).and_then(|()| schema::prepare(&conn)).map_err(sqlite)?;
     let head = rows::head(&conn).map_err(sqlite)?;
-    let readers = (0..config.n_readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>();
+    let readers = (0..n_readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>();
     Ok(Opened { head, writing: Writing { conn, lock }, readers: readers.map_err(sqlite)? })
 }
 

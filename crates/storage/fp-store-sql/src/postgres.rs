@@ -41,7 +41,7 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tokio_postgres::Notification;
 
-use crate::compact::Window;
+use crate::Tuning;
 use crate::hub::{Hub, Log, SqlWatcher};
 pub use crate::postgres::dsn::{Dsn, DsnError, TlsFiles, shown_dsn};
 use crate::postgres::heads::Heads;
@@ -66,20 +66,6 @@ const LIST_TRIES_MAX: usize = 3;
 /// The channel of NOTIFY.
 const CHANNEL: &str = "ferroplane_kine";
 
-pub struct PostgresConfig {
-    pub dsn: Dsn,
-    /// Connections that read; two more write and listen.
-    pub n_readers: usize,
-    /// The most bytes of recent events that are kept in memory for watchers.
-    pub ring_bytes_max: usize,
-    /// How often history is looked at for compaction; `None` compacts only when told to.
-    pub compact_interval: Option<Duration>,
-    /// Background compaction keeps at least this much time of history...
-    pub compact_keep: Duration,
-    /// ... and at least so many revisions (kine keeps 1000).
-    pub compact_keep_revisions: u32,
-}
-
 /// kine's table in a PostgreSQL database.
 pub struct PostgresStore {
     shared: Arc<Shared>,
@@ -102,8 +88,8 @@ pub(crate) struct Shared {
 
 impl PostgresStore {
     /// Connects, and makes what is missing.
-    pub async fn open(config: PostgresConfig) -> Result<Arc<Self>, PostgresError> {
-        let Opened { dsn, tls, sequence, head, compacted } = open::open(config.dsn).await?;
+    pub async fn open(dsn: Dsn, tuning: Tuning) -> Result<Arc<Self>, PostgresError> {
+        let Opened { dsn, tls, sequence, head, compacted } = open::open(dsn).await?;
         let committed = Arc::new(Notify::new());
         // What is told to others names us, so that we need not listen to ourselves.
         let me: Arc<str> = format!("{:016x}", RandomState::new().hash_one(0)).into();
@@ -129,9 +115,9 @@ impl PostgresStore {
                 let purpose = Purpose { name, opening, on_notification, on_session };
                 Link::open(dsn.clone(), tls.clone(), purpose)
             };
-            let n_readers = config.n_readers.max(1);
+            let n_readers = tuning.n_readers.max(1);
             Shared {
-                hub: Hub::new(head, config.ring_bytes_max),
+                hub: Hub::new(head, tuning.ring_bytes_max),
                 queue: Queue::new(),
                 heads: Heads::new(),
                 writing: link("write", String::new(), false),
@@ -150,11 +136,7 @@ impl PostgresStore {
             shared.listening.up().await;
         };
         let _ = timeout(SETTLE_PATIENCE, up).await;
-        let window = Window {
-            every: config.compact_interval,
-            keep: config.compact_keep,
-            keep_revisions: config.compact_keep_revisions,
-        };
+        let window = tuning.window();
         let seed = writer::Seed { sequence, head, compacted, window, committed: committed.clone() };
         let writer = Owned::spawn(writer::run(shared.clone(), seed));
         let tasks = [
@@ -243,20 +225,13 @@ impl Store for PostgresStore {
     }
 
     async fn commit(&self, txn: Txn) -> Result<Outcome, Error> {
-        txn.check()?;
-        record::check_names(&txn)?;
         self.shared.queue.commit(txn).await
     }
 
     async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watcher>, Error> {
         check_prefix(prefix)?;
-        let cursor = Revision(from.0 - 1).max(Revision::ZERO);
-        let oldest = self.compacted().await?;
-        if cursor < oldest {
-            return Err(Error::Compacted { asked: from, oldest: oldest.next() });
-        }
         let log = Log::Postgres(self.shared.clone());
-        Ok(Box::new(SqlWatcher::new(log, prefix, cursor)))
+        SqlWatcher::start(log, prefix, from, self.compacted().await?)
     }
 
     async fn compact(&self, at: Revision) -> Result<Revision, Error> {

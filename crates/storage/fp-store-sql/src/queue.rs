@@ -11,6 +11,8 @@ use fp_store::{Error, Outcome, Txn};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::record;
+
 /// The most that waits or is being written, in units of [`UNIT_BYTES`]: 64 MiB, 16,384 small writes.
 const QUEUE_UNITS_MAX: u32 = 16 << 10;
 const UNIT_BYTES: usize = 4 << 10;
@@ -66,6 +68,8 @@ impl Queue {
     }
 
     pub(crate) async fn commit(&self, txn: Txn) -> Result<Outcome, Error> {
+        txn.check()?;
+        record::check_names(&txn)?;
         let units = 1 + txn.size_bytes() / UNIT_BYTES;
         let units = u32::try_from(units).map_or(QUEUE_UNITS_MAX, |n| n.min(QUEUE_UNITS_MAX));
         let room = self.room.clone().acquire_many_owned(units).await;

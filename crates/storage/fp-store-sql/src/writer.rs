@@ -5,6 +5,7 @@
 //! nothing is acknowledged after it until the file is opened again, because the kernel reports a
 //! failed sync only once.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
@@ -15,12 +16,12 @@ use fp_store::{Compare, Error, Event, EventKind, Key, Op, Outcome, Row, Txn};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Statement, params};
 
-use crate::compact::{self, Compactor};
+use crate::compact::{self, Compactor, Window};
 use crate::expiry::{self, Expiry};
 use crate::open::{OpenError, Writing};
 use crate::queue::{Gather, Queue, Write};
 use crate::record::{COMPACT_KEY, Newest};
-use crate::{Config, Shared, rows};
+use crate::{Shared, rows};
 
 /// A checkpoint is due when the WAL has so many pages (16 MiB) ...
 const CHECKPOINT_PAGES: i32 = 4 << 10;
@@ -71,10 +72,11 @@ struct Writer<'c> {
 pub(crate) fn spawn(
     shared: Arc<Shared>,
     writing: Writing,
-    config: &Config,
+    path: &Path,
+    window: Window,
 ) -> Result<JoinHandle<()>, OpenError> {
     let Writing { mut conn, lock } = writing;
-    let sqlite = |source| OpenError::Sqlite { path: config.path.clone(), source };
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let wal_pages = Arc::new(AtomicI32::new(0));
     let pages = wal_pages.clone();
     conn.wal_hook(Some(move |_: &mut _, n| {
@@ -85,7 +87,7 @@ pub(crate) fn spawn(
     let head = rows::head(&conn).map_err(sqlite)?;
     let expiry = Expiry::load(&conn, head).map_err(sqlite)?;
     let compacted = rows::compact_revision(&conn).map_err(sqlite)?;
-    let compactor = Compactor::new(config.window(), compacted, Instant::now());
+    let compactor = Compactor::new(window, compacted, Instant::now());
     let thread = std::thread::Builder::new().name("fp-store-sql".into());
     let run = move || {
         // Whatever ends this thread, a panic too, nobody waits for it.
@@ -113,7 +115,7 @@ pub(crate) fn spawn(
         drop(conn);
         drop(lock);
     };
-    thread.spawn(run).map_err(|source| OpenError::Io { path: config.path.clone(), source })
+    thread.spawn(run).map_err(|source| OpenError::Io { path: path.to_owned(), source })
 }
 
 struct Closing(Arc<Shared>);

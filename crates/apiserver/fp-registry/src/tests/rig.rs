@@ -32,15 +32,15 @@ pub struct Rig {
 /// A rig on each kind of store, its pump running. `ring_bytes_max` is the informer's.
 pub async fn rigs(ring_bytes_max: usize) -> [Rig; 2] {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let config = fp_store_sql::Config {
-        path: folder.path().join("db"),
+    let tuning = fp_store_sql::Tuning {
         n_readers: 2,
         ring_bytes_max: 1 << 20,
         compact_interval: None,
         compact_keep: Duration::ZERO,
         compact_keep_revisions: 0,
     };
-    let sqlite = SqliteStore::open(config).expect("a new database opens");
+    let sqlite =
+        SqliteStore::open(&folder.path().join("db"), tuning).expect("a new database opens");
     let mut rigs = [
         Rig::new(MemoryStore::new(), ring_bytes_max).await,
         Rig::new(sqlite, ring_bytes_max).await,

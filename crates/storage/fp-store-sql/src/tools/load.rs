@@ -1,13 +1,11 @@
 //! Rows with their own revisions into an empty SQLite file.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use fp_base::Revision;
 use fp_store::Row;
 use rusqlite::{Connection, params};
 
-use crate::Config;
 use crate::open::{self, Writing, sqlite_error};
 use crate::record::{COMPACT_KEY, is_key};
 use crate::tools::{FREE_ID, SqliteSnapshot, ToolError};
@@ -30,14 +28,7 @@ impl SqliteLoad {
         if std::fs::metadata(path).is_ok_and(|about| about.len() > 0) {
             check_empty(path)?;
         }
-        let opened = open::open(&Config {
-            path: path.to_owned(),
-            n_readers: 1,
-            ring_bytes_max: 0,
-            compact_interval: None,
-            compact_keep: Duration::ZERO,
-            compact_keep_revisions: 0,
-        })?;
+        let opened = open::open(path, 1)?;
         drop(opened.readers);
         let load =
             Self { writing: Some(opened.writing), path: path.to_owned(), existed, kept: false };

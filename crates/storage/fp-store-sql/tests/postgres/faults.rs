@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::cluster::{self, Cluster};
-use crate::{PATIENCE, config, events_up_to, open, put, raw, try_put, watch};
+use crate::{PATIENCE, dsn, events_up_to, open, put, raw, try_put, tuning, watch};
 
 /// The first write that is not refused.
 async fn put_once_up(store: &PostgresStore, key: &str, value: &str) -> Revision {
@@ -250,7 +250,7 @@ async fn a_standby_is_never_used() {
     assert!(matches!(store.head().await, Err(Error::Unavailable { .. })));
     assert!(matches!(try_put(&store, "/a", "2").await, Err(Error::Unavailable { .. })));
     assert!(matches!(store.get("/a", Revision::ZERO).await, Err(Error::Unavailable { .. })));
-    let refused = PostgresStore::open(config(&url, 0)).await.err().expect("it is a standby");
+    let refused = PostgresStore::open(dsn(&url), tuning(0)).await.err().expect("it is a standby");
     assert!(refused.to_string().contains("it is a standby"), "{refused}");
 }
 

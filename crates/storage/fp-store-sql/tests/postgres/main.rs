@@ -14,15 +14,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use fp_base::Revision;
 use fp_store::{Error, Event, EventKind, ListQuery, Op, Outcome, Store, Txn, Watcher, conformance};
-use fp_store_sql::{Dsn, PostgresConfig, PostgresStore, TlsFiles};
+use fp_store_sql::{Dsn, PostgresStore, TlsFiles, Tuning};
 use tokio_postgres::{Client, NoTls};
 
 /// The most that any single wait takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn config(url: &str, ring_bytes_max: usize) -> PostgresConfig {
-    PostgresConfig {
-        dsn: Dsn::parse(url, TlsFiles::default(), None).expect("a URL"),
+fn tuning(ring_bytes_max: usize) -> Tuning {
+    Tuning {
         n_readers: 2,
         ring_bytes_max,
         compact_interval: None,
@@ -31,8 +30,12 @@ fn config(url: &str, ring_bytes_max: usize) -> PostgresConfig {
     }
 }
 
+fn dsn(url: &str) -> Dsn {
+    Dsn::parse(url, TlsFiles::default(), None).expect("a URL")
+}
+
 async fn open(url: &str) -> Arc<PostgresStore> {
-    PostgresStore::open(config(url, 1 << 20)).await.expect("open")
+    PostgresStore::open(dsn(url), tuning(1 << 20)).await.expect("open")
 }
 
 /// Another program at the same database.
@@ -104,7 +107,8 @@ fn shown(events: &[Event], start: Revision) -> String {
 async fn conforms(ring_bytes_max: usize) {
     conformance::run_all(async || {
         let url = cluster::fresh_database();
-        PostgresStore::open(config(&url, ring_bytes_max)).await.expect("open") as Arc<dyn Store>
+        PostgresStore::open(dsn(&url), tuning(ring_bytes_max)).await.expect("open")
+            as Arc<dyn Store>
     })
     .await;
 }

@@ -6,7 +6,7 @@ use fp_store::Store;
 use fp_store_sql::{Dsn, PostgresStore, TlsFiles};
 
 use crate::cluster::{self, Cluster};
-use crate::{config, events_up_to, listed, open, put, raw, shown, watch};
+use crate::{dsn, events_up_to, listed, open, put, raw, shown, tuning, watch};
 
 /// kine's schema (`pkg/drivers/pgsql/pgsql.go`), one statement a line.
 const SCHEMA: [&str; 7] = [
@@ -54,9 +54,8 @@ async fn made(url: &str, sql: &[&str]) {
 }
 
 async fn refused(url: &str, tls: TlsFiles) -> String {
-    let mut config = config(url, 0);
-    config.dsn = Dsn::parse(url, tls, None).expect("a URL");
-    match PostgresStore::open(config).await {
+    let dsn = Dsn::parse(url, tls, None).expect("a URL");
+    match PostgresStore::open(dsn, tuning(0)).await {
         Ok(_) => "it opened".into(),
         Err(e) => e.to_string().split_once("/t").map_or(e.to_string(), |(_, rest)| {
             rest.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned()
@@ -224,7 +223,7 @@ async fn tls_is_as_libpq_knows_it() {
         ];
         for (query, opens) in cases {
             let url = format!("{url}?{query}");
-            let opened = PostgresStore::open(config(&url, 0)).await.map(drop);
+            let opened = PostgresStore::open(dsn(&url), tuning(0)).await.map(drop);
             assert_eq!(opened.is_ok(), opens, "{query}: {opened:?}");
         }
     }

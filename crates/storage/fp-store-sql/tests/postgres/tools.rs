@@ -4,27 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fp_store_sql::{
-    Config, PostgresLoad, PostgresSnapshot, SqliteLoad, SqliteSnapshot, SqliteStore, ToolError,
+    PostgresLoad, PostgresSnapshot, SqliteLoad, SqliteSnapshot, SqliteStore, ToolError,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
 
 use super::*;
 
-fn dsn(url: &str) -> Dsn {
-    Dsn::parse(url, TlsFiles::default(), None).expect("a URL")
-}
-
 fn open_sqlite(path: &Path) -> Arc<SqliteStore> {
-    SqliteStore::open(Config {
-        path: path.to_owned(),
-        n_readers: 1,
-        ring_bytes_max: 1 << 20,
-        compact_interval: None,
-        compact_keep: Duration::from_secs(600),
-        compact_keep_revisions: 1000,
-    })
-    .expect("open")
+    SqliteStore::open(path, Tuning { n_readers: 1, ..tuning(1 << 20) }).expect("open")
 }
 
 /// The live rows and the head.

@@ -11,15 +11,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use fp_base::Revision;
 use fp_store::{Event, EventKind, ListQuery, Op, Outcome, Row, Store, Txn, Watcher, conformance};
-use fp_store_sql::{Config, SqliteStore};
+use fp_store_sql::{SqliteStore, Tuning};
 use parking_lot::Mutex;
 
 /// The most that any single wait takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn config(path: &Path, ring_bytes_max: usize) -> Config {
-    Config {
-        path: path.to_owned(),
+fn tuning(ring_bytes_max: usize) -> Tuning {
+    Tuning {
         n_readers: 2,
         ring_bytes_max,
         compact_interval: None,
@@ -29,7 +28,7 @@ fn config(path: &Path, ring_bytes_max: usize) -> Config {
 }
 
 fn open(path: &Path) -> Arc<SqliteStore> {
-    SqliteStore::open(config(path, 1 << 20)).expect("open")
+    SqliteStore::open(path, tuning(1 << 20)).expect("open")
 }
 
 async fn write(store: &SqliteStore, op: Op) -> Revision {
@@ -92,7 +91,7 @@ async fn conforms(ring_bytes_max: usize) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("state.db");
         folders.lock().push(folder);
-        SqliteStore::open(config(&path, ring_bytes_max)).expect("open") as Arc<dyn Store>
+        SqliteStore::open(&path, tuning(ring_bytes_max)).expect("open") as Arc<dyn Store>
     })
     .await;
 }
@@ -118,7 +117,7 @@ async fn conforms_without_a_ring() {
 #[tokio::test]
 async fn a_late_watcher_catches_up() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = SqliteStore::open(config(&folder.path().join("db"), 4 << 10)).expect("open");
+    let store = SqliteStore::open(&folder.path().join("db"), tuning(4 << 10)).expect("open");
     let from = store.head().await.expect("head").next();
     let mut watcher = store.watch("/a", from).await.expect("watch");
     let mut last = Revision::ZERO;

@@ -7,7 +7,7 @@ use fp_store::Store;
 use fp_store_sql::{OpenError, SqliteStore};
 use rusqlite::Connection;
 
-use crate::{config, open, put};
+use crate::{open, put, tuning};
 
 /// `make` puts something at the path; the error names the path as PATH.
 fn check(make: impl FnOnce(&Path), expect: Expect) {
@@ -15,7 +15,7 @@ fn check(make: impl FnOnce(&Path), expect: Expect) {
     let path = folder.path().join("state.db");
     make(&path);
     let before = std::fs::read(&path).ok();
-    let error = SqliteStore::open(config(&path, 0)).err().expect("an error");
+    let error = SqliteStore::open(&path, tuning(0)).err().expect("an error");
     expect.assert_eq(&error.to_string().replace(&path.display().to_string(), "PATH"));
     assert_eq!(std::fs::read(&path).ok(), before);
 }
@@ -63,9 +63,9 @@ fn foreign_files_are_refused() {
 fn places_that_hold_no_file_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("absent/state.db");
-    let error = SqliteStore::open(config(&path, 0)).err().expect("an error");
+    let error = SqliteStore::open(&path, tuning(0)).err().expect("an error");
     assert!(matches!(error, OpenError::NoFolder { .. }), "{error}");
-    let error = SqliteStore::open(config(folder.path(), 0)).err().expect("an error");
+    let error = SqliteStore::open(folder.path(), tuning(0)).err().expect("an error");
     assert!(matches!(error, OpenError::Io { .. }), "{error}");
 }
 
@@ -94,7 +94,7 @@ async fn a_second_open_names_the_first() {
     let path = folder.path().join("state.db");
     let first = open(&path);
     put(&first, "/a", "1").await;
-    let error = SqliteStore::open(config(&path, 0)).err().expect("an error");
+    let error = SqliteStore::open(&path, tuning(0)).err().expect("an error");
     let pid = std::process::id();
     assert_eq!(
         error.to_string(),
