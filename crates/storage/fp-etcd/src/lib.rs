@@ -46,6 +46,8 @@ use view::View;
 const CLUSTER_ID: u64 = 0x6665_7272_6f70_6c61;
 const MEMBER_ID: u64 = 0x6b69_6e65_2d61_6c74;
 const RAFT_TERM: u64 = 1;
+/// How long a method that is not served waits for what it is asked.
+const FIRST_MESSAGE_PATIENCE: Duration = Duration::from_secs(1);
 /// How often a read of the newest state that compaction overtakes starts over.
 const READ_TRIES_MAX: usize = 3;
 
@@ -150,12 +152,14 @@ impl Endpoint {
     async fn call(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
+        let mut messages = Messages::new(body);
         let Some(method) = METHODS.iter().find(|method| **method == path) else {
             self.metrics.count("unknown", Code::Unimplemented as u16);
             let name = path.trim_start_matches('/').replace('/', ".");
+            // A client that is still sending reads an end of the stream, not why it ended.
+            let _ = tokio::time::timeout(FIRST_MESSAGE_PATIENCE, messages.next::<()>()).await;
             return grpc::answer(Err(Status::unimplemented(&name)));
         };
-        let messages = Messages::new(body);
         if *method == "/etcdserverpb.Watch/Watch" {
             self.metrics.count(method, 0);
             return self.watch(messages);
