@@ -158,9 +158,8 @@ impl Reconciler for ApiBindings {
             })
             .collect();
         let logical_cluster = world.logical_cluster(&at.cluster);
-        let crds = world.builtin(group::APIEXTENSIONS, "customresourcedefinitions");
-        let crds = world.in_cluster(&crds, &at.cluster);
-        let crds: Vec<&str> = crds.iter().map(|e| &*e.key.name).collect();
+        let own = others.iter().filter(|other| other.binding.is_none());
+        let crds: Vec<&str> = own.map(|other| other.crd.name()).collect();
         let snapshot = Snapshot {
             cluster: &at.cluster,
             logical_cluster: logical_cluster.as_ref(),
