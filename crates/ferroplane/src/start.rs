@@ -182,8 +182,12 @@ async fn serve(options: &Options, root: Option<&RootDir>, progress: &mut Progres
     }
     ready.store(true, Ordering::Release);
     progress.step("Content of root and the system workspaces is there");
+    // The last step that can be refused: until then the reason is all that is said.
+    if let Err(error) = report_port(root, options, bound) {
+        running.end(Duration::ZERO).await;
+        return Err(error);
+    }
     logging::release();
-    report_port(root, options, bound)?;
     progress.ready(&urls.external, options.kubeconfig.as_deref().filter(|_| accounts.is_some()));
     stop.recv().await;
     running.end(options.shutdown_delay).await;

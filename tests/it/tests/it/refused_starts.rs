@@ -292,7 +292,7 @@ fn a_full_disk() {
     // content of root is written.
     let shell = ["unshare", "-rm", "sh"];
     for (size, fill) in
-        [("64k", "yes"), ("32k", ""), ("200k", ""), ("500k", ""), ("1200k", ""), ("3600k", "")]
+        [("64k", "yes"), ("32k", ""), ("200k", ""), ("500k", ""), ("1200k", ""), ("3000k", "")]
     {
         let Some(told) = with_little_space(&shell, ON_A_SMALL_DISK, size, fill) else { break };
         println!("{size}: {told}");
